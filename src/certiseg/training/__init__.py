@@ -1,0 +1,1 @@
+"""Training under noise. Nothing is imported here, so that `import certiseg` stays light."""

@@ -1,0 +1,84 @@
+"""One training sample: a random window of an image at a random scale, in random light, with or without noise.
+
+Every choice comes from the generator that is passed in, so a sample is a function of (seed, position) alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from certiseg.datasets.base import VOID
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What may happen to a sample: window size (height, width), scale range, aspect, flip, strength of colour."""
+
+    crop: tuple[int, int]
+    scale: tuple[float, float] = (0.5, 2.0)
+    aspect: float = 1.15
+    flip: bool = True
+    colour: float = 1.0
+
+    def __call__(self, image: np.ndarray, label: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Image (h, w, 3) float32 in [0, 1] and label (h, w) uint8 of the window size."""
+        pixels, ids = cut_window(image, label, self, rng)
+        if self.flip and rng.random() < 0.5:
+            pixels, ids = pixels[:, ::-1], ids[:, ::-1]
+        return shift_colours(pixels, rng, strength=self.colour), np.ascontiguousarray(ids)
+
+
+def cut_window(
+    image: np.ndarray, label: np.ndarray, augmentation: Augmentation, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """A window of a random place and scale; what the image does not cover is grey and void."""
+    height, width = augmentation.crop
+    low, high = augmentation.scale
+    factor = math.exp(rng.uniform(math.log(low), math.log(high)))
+    stretch = math.exp(rng.uniform(-1, 1) * math.log(augmentation.aspect) / 2)
+    full_height, full_width = image.shape[:2]
+    box_height, box_width = height / (factor * stretch), width / (factor / stretch)
+    top, covered_height, rows = _place(full_height, box_height, height, rng)
+    left, covered_width, columns = _place(full_width, box_width, width, rng)
+    box = (left, top, left + covered_width, top + covered_height)
+    size = (columns.stop - columns.start, rows.stop - rows.start)
+    pixels = np.full((height, width, 3), 110, np.uint8)
+    ids = np.full((height, width), VOID, np.uint8)
+    pixels[rows, columns] = np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR, box=box))
+    ids[rows, columns] = np.asarray(Image.fromarray(label).resize(size, Image.Resampling.NEAREST, box=box))
+    return pixels, ids
+
+
+def _place(full: int, box: float, target: int, rng: np.random.Generator) -> tuple[float, float, slice]:
+    """Where a box starts in the image along one axis, how much it covers, and the target cells it fills."""
+    where = rng.random()
+    if box <= full:
+        return where * (full - box), box, slice(0, target)
+    filled = max(1, round(target * full / box))
+    start = int(where * (target - filled + 1))
+    return 0.0, float(full), slice(start, start + filled)
+
+
+def shift_colours(pixels: np.ndarray, rng: np.random.Generator, *, strength: float) -> np.ndarray:
+    """Other light: exposure, contrast, gamma, tint and saturation, as float32 in [0, 1]."""
+    exposure, contrast, gamma, saturation = np.exp(rng.uniform(-1, 1, 4) * np.array([0.35, 0.3, 0.35, 0.5]) * strength)
+    tint = np.exp(rng.uniform(-1, 1, 3) * 0.12 * strength)
+    # One table of 256 values per channel does exposure, contrast, gamma and tint at once.
+    grey = (np.arange(256) / 255.0) ** gamma
+    table = (((grey - 0.45) * contrast + 0.45)[:, None] * (exposure * tint)).astype(np.float32)
+    result = np.empty(pixels.shape, np.float32)
+    for channel in range(3):
+        result[..., channel] = table[pixels[..., channel], channel]
+    mean = result.mean(-1, keepdims=True)
+    return np.clip(mean + (result - mean) * np.float32(saturation), 0, 1)
+
+
+def add_noise(image: np.ndarray, rng: np.random.Generator, *, sigma: float) -> np.ndarray:
+    """The image plus independent Gaussian noise; values may leave [0, 1]."""
+    if sigma == 0:
+        return image
+    return image + rng.standard_normal(image.shape, np.float32) * np.float32(sigma)

@@ -1,0 +1,99 @@
+"""Files of a run: written beside their place and renamed, so a kill leaves the old file or the new one, never half."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from certiseg.errors import InputError
+
+FORMAT_VERSION = 1
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Call `write` with a temporary name in the same folder, then rename it to `path`."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
+    """Store tensors, numbers and text; nothing in it can run code when it is loaded."""
+    write_atomically(path, lambda place: torch.save({"format_version": FORMAT_VERSION, **state}, place))
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint of tensors and plain values only."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise InputError(f"{path} must be a checkpoint of certiseg, got an unreadable file; remove it") from error
+    if not isinstance(state, dict) or state.get("format_version") != FORMAT_VERSION:
+        raise InputError(f"{path} must be a checkpoint of format {FORMAT_VERSION}, got another; start a new run")
+    return state
+
+
+def save_weights(
+    path: Path, network: nn.Module, *, classes: tuple[str, ...], half: bool = False, **facts: object
+) -> None:
+    """Weights as safetensors with class names and facts about the run beside them; half: kernels in 16 bits."""
+    from safetensors.torch import save_file
+
+    tensors = {name: _stored(value, half=half) for name, value in network.state_dict().items()}
+    notes = {"format_version": str(FORMAT_VERSION), "classes": json.dumps(classes)}
+    notes |= {name: json.dumps(value) for name, value in facts.items()}
+    write_atomically(path, lambda place: save_file(tensors, place, metadata=notes))
+
+
+def _stored(value: Tensor, *, half: bool) -> Tensor:
+    value = value.detach().contiguous()
+    # Norm statistics and biases are small and keep 32 bits.
+    return value.half() if half and value.is_floating_point() and value.ndim > 1 else value.clone()
+
+
+def load_weights(path: str | Path) -> dict[str, Tensor]:
+    """Weights from safetensors, or from a checkpoint or state dict of tensors (.pt, .pth); floats become 32 bit."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"init must be a weights file, got {path}; check the path")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            tensors: Any = load_file(path)
+        else:
+            tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise InputError(f"{path} must be safetensors or a state dict of tensors, got an unreadable file") from error
+    for key in ("average", "state_dict", "model"):
+        if isinstance(tensors, dict) and isinstance(tensors.get(key), dict):
+            tensors = tensors[key]
+    found = {k: v for k, v in tensors.items() if isinstance(v, Tensor)} if isinstance(tensors, dict) else {}
+    if not found:
+        raise InputError(f"{path} must hold named tensors, got none; give a state dict")
+    return {name: value.float() if value.is_floating_point() else value for name, value in found.items()}
+
+
+def start_from(network: nn.Module, path: str | Path) -> tuple[int, list[str]]:
+    """Copy the tensors whose name and shape agree; returns how many did, and the names that kept their start values.
+
+    A pre-trained encoder with another head is the usual case; a file in which nothing agrees is refused.
+    """
+    given, own = load_weights(path), network.state_dict()
+    fitting = {name: value for name, value in given.items() if name in own and own[name].shape == value.shape}
+    learned = {name for name, _ in network.named_parameters()}
+    if not learned & set(fitting):
+        raise InputError(f"{path} must hold weights of this model, got none that fit; give weights of the same model")
+    network.load_state_dict(fitting, strict=False)
+    return len(fitting), sorted(set(own) - set(fitting))
