@@ -1,0 +1,74 @@
+"""certiseg: what a segmentation model will not confuse, proven by randomized smoothing.
+
+    import certiseg as cs
+    votes = cs.sample(cs.load_model("compact"), "street.png", sigma=0.25)
+    cert = cs.certify(votes, cs.load_hierarchy("camvid"))
+    print(cert.claim())
+
+Names are loaded on first use, so that `import certiseg` stays light.
+"""
+
+import sys as _sys
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ABSTAIN": "hierarchy",
+    "ROOT": "hierarchy",
+    "Hierarchy": "hierarchy",
+    "load_hierarchy": "hierarchy",
+    "flat_hierarchy": "hierarchy",
+    "InputError": "errors",
+    "Segmenter": "models.segmenter",
+    "load_model": "models.load",
+    "Votes": "votes",
+    "sample": "votes",
+    "load_votes": "votes",
+    "Certificate": "certificate",
+    "load_certificate": "certificate",
+    "certify": "certify",
+    "critical_count": "stats.binomial",
+    "evaluate": "scores",
+    "Scores": "scores",
+    "verify": "verify",
+}
+
+if TYPE_CHECKING:
+    from certiseg.certificate import Certificate, load_certificate
+    from certiseg.certify import certify
+    from certiseg.errors import InputError
+    from certiseg.hierarchy import ABSTAIN, ROOT, Hierarchy, flat_hierarchy, load_hierarchy
+    from certiseg.models.load import load_model
+    from certiseg.models.segmenter import Segmenter
+    from certiseg.scores import Scores, evaluate
+    from certiseg.stats.binomial import critical_count
+    from certiseg.verify import verify
+    from certiseg.votes import Votes, load_votes, sample
+
+__all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'certiseg' has no attribute {name!r}")
+    value = getattr(_import_module(f"certiseg.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+class _PublicMap(_ModuleType):
+    """Keeps `certiseg.certify` and `certiseg.verify` functions: importing the files of those names replaces nothing."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, _ModuleType)):
+            super().__setattr__(name, value)
+
+
+_sys.modules[__name__].__class__ = _PublicMap

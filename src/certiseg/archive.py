@@ -1,0 +1,147 @@
+"""Archives: named arrays and JSON in one zip file, written whole or not at all, checked byte by byte on reading.
+
+The arrays are plain .npy members (numpy.load opens them too) and `meta.json` carries kind, `format_version` and a
+SHA-256 of every array. Nothing in an archive is ever executed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.errors import InputError
+
+MAX_ARRAY_BYTES = 16 << 30
+_DEFLATE_LEVEL = 4
+
+
+class DamagedArchiveError(InputError):
+    """An archive whose bytes are not what was written."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The content of one file."""
+
+    kind: str
+    meta: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+def digest(array: NDArray[Any]) -> str:
+    """SHA-256 of an array: type, shape and bytes."""
+    array = np.ascontiguousarray(array)
+    return hashlib.sha256(f"{array.dtype.str}{array.shape}".encode() + array.tobytes()).hexdigest()
+
+
+def write_archive(path: str | Path, *, kind: str, version: int, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an archive in one step: readers see the old file or the whole new one. The same content, the same bytes."""
+    header = {
+        "kind": kind,
+        "format_version": version,
+        "meta": meta,
+        "sha256": {name: digest(array) for name, array in arrays.items()},
+    }
+    with write_atomically(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        _add(archive, "meta.json", json.dumps(header, indent=1, sort_keys=True).encode())
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
+            _add(archive, f"{name}.npy", content.getvalue())
+
+
+def read_archive(path: str | Path, *, kind: str, version: int) -> Archive:
+    """Read an archive of the given kind; damage, another kind or a newer format is one sentence."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{kind} must be a file, got {str(path)!r}, which is not there")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read("meta.json"))
+            _check_header(header, path, kind, version)
+            arrays = {name: _read_array(archive, path, name) for name in header["sha256"]}
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise DamagedArchiveError(f"{path}: must be an undamaged {kind} file, got: {error}") from None
+    except (NotImplementedError, RuntimeError, ValueError, OverflowError, TypeError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise DamagedArchiveError(f"{path}: must be an undamaged {kind} file, got: {error}") from None
+    for name, array in arrays.items():
+        if digest(array) != header["sha256"][name]:
+            raise DamagedArchiveError(f"{path}: `{name}` must match its recorded SHA-256; the file was changed")
+    return Archive(kind, header["meta"], arrays)
+
+
+@contextlib.contextmanager
+def write_atomically(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file that takes its name only when it is complete and on disk; on any error nothing is left behind."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: its folder must exist")
+    if path.is_dir():
+        raise InputError(f"{path}: must be a file name, got a folder")
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    member = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    archive.writestr(member, content, zipfile.ZIP_DEFLATED, _DEFLATE_LEVEL)
+
+
+def _check_header(header: Any, path: Path, kind: str, version: int) -> None:
+    if not isinstance(header, dict) or not isinstance(header.get("sha256"), dict):
+        raise DamagedArchiveError(f"{path}: `meta.json` must be a certiseg header")
+    if header.get("kind") != kind:
+        raise InputError(f"{path}: must be a {kind} file, got a {header.get('kind')!r} file")
+    if header.get("format_version") != version:
+        raise InputError(
+            f"{path}: `format_version` must be {version}, got {header.get('format_version')!r}; "
+            "use the version of certiseg that wrote it"
+        )
+
+
+def _read_array(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
+    """One array, refused before any memory is taken if its declared size is absurd or not that of the member."""
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as file:
+        major = np.lib.format.read_magic(file)
+        read_header = np.lib.format.read_array_header_1_0 if major == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read_header(file)
+        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if dtype.hasobject or fortran or size > MAX_ARRAY_BYTES or not 0 <= member.file_size - size < 1024:
+            raise DamagedArchiveError(f"{path}: `{name}` must be a plain array of its declared size")
+        data = file.read(size)
+        if len(data) != size:
+            raise DamagedArchiveError(f"{path}: `{name}` must have {size} bytes, got {len(data)}")
+        file.read(1)  # at the end zipfile compares the CRC
+    return np.frombuffer(data, dtype).reshape(shape)

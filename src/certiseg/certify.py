@@ -1,0 +1,347 @@
+"""Votes + hierarchy -> certificate. One short function per method, in the paper's order.
+
+Every method turns the votes into chains of growing label sets per pixel and their hits (votes inside), and hands
+those to one procedure, `stats.nested.finest_links`. With one link that is the paper's test of a fixed vertex.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg import kernels
+from certiseg.certificate import METHODS, Certificate, Method, Settings, Test
+from certiseg.errors import InputError
+from certiseg.hierarchy import ABSTAIN, Hierarchy, check_thresholds, flat_hierarchy
+from certiseg.stats.anytime import anytime_test
+from certiseg.stats.binomial import CountTest, binomial_test
+from certiseg.stats.correction import CORRECTIONS, Correction
+from certiseg.stats.nested import finest_links
+from certiseg.stats.radius import agree_with_test, radius, radius_table
+from certiseg.votes import Votes
+
+
+class NothingCertifiable(UserWarning):
+    """n is too small: not even n of n votes would certify a pixel."""
+
+
+@dataclass(frozen=True)
+class _Chains:
+    """The label sets that a method tests at each pixel."""
+
+    hits: NDArray[np.uint16]
+    """(links, N): votes inside each label set, finest first."""
+    level: NDArray[np.uint8]
+    """(links + 1, N) or (links + 1, 1): hierarchy level of each link, and last the one that abstentions count at."""
+
+
+def certify(
+    votes: Votes,
+    hierarchy: Hierarchy | None = None,
+    *,
+    method: Method = "nested",
+    tau: float = 0.75,
+    alpha: float = 0.001,
+    thresholds: Sequence[float] | None = None,
+    level: int | None = None,
+    max_set: int | None = None,
+    correction: Correction = "bonferroni",
+    k: int = 1,
+    test: Test = "fixed",
+    region: NDArray[np.bool_] | None = None,
+) -> Certificate:
+    """The finest label of each pixel that no perturbation of l2 size up to R = sigma * Phi^-1(tau) can change.
+
+    With probability >= 1 - alpha over the noise, at every certified pixel at once: for all |delta|_2 <= R more than
+    half of the noisy predictions f(x + delta + eps) lie under the certified vertex, or inside the certified set.
+    (kfwer and by promise other things: see `Certificate.claim`.) Condition: the settings and the region were chosen
+    without looking at the estimation draws.
+
+    hierarchy: may be left out for segcertify and sets.
+    thresholds: for adaptive, coarsest level first; by default those of the hierarchy's data set.
+    level: for the method `level`. max_set: for sets, by default as many as the votes rank.
+    region: (H, W) mask of the pixels tested together, chosen before the estimation draws; default: all.
+    """
+    hierarchy = _hierarchy_for(votes, hierarchy, method)
+    settings = _check_settings(votes, hierarchy, method, tau, alpha, thresholds, level, max_set, correction, k, test)
+    inside = _check_region(votes, region)
+    chains = _METHODS[method](votes, hierarchy, settings, inside)
+    counting = count_test(votes, settings)
+    found = finest_links(chains.hits, counting, alpha=alpha, correction=correction, k=k)
+    if found.critical is None:
+        warnings.warn(
+            f"nothing can be certified: n = {votes.n} draws cannot reject at tau = {tau} and alpha = {alpha} for "
+            f"{chains.hits.shape[1]:,} pixels; see `certiseg plan`",
+            NothingCertifiable,
+            stacklevel=2,
+        )
+    return Certificate(
+        **_maps(votes, hierarchy, settings, chains, found.link, inside),
+        radius=radius(votes.sigma, tau),
+        critical=found.critical,
+        settings=settings,
+        hierarchy=hierarchy,
+        votes=votes,
+        region=region,
+    )
+
+
+def count_test(votes: Votes, settings: Settings) -> CountTest:
+    """The test of "share <= tau" that the settings ask for."""
+    make = binomial_test if settings.test == "fixed" else anytime_test
+    return make(votes.n, settings.tau)
+
+
+# -- the methods -------------------------------------------------------------------------------------------------
+
+
+def _segcertify(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+    """Level 0 everywhere: the candidate class itself."""
+    return _fixed_level(votes, hierarchy, inside, 0)
+
+
+def _level(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+    """Non-adaptive-H_l: the given level everywhere."""
+    assert settings.level is not None
+    return _fixed_level(votes, hierarchy, inside, settings.level)
+
+
+def _adaptive(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+    """The paper's AdaptiveCertify: the level is the number of thresholds t with gap <= t."""
+    assert settings.thresholds is not None
+    gap = _pick(votes.gap, inside)
+    level = np.zeros(gap.shape, np.uint8)
+    for threshold in settings.thresholds:
+        level += gap.astype(np.float64) <= threshold
+    starts, leaves = _path_tables(hierarchy)
+    hits = kernels.level_hits(_pick(votes.counts, inside), _pick(votes.candidate, inside), level, starts, leaves)
+    return _Chains(hits, np.stack([level, level]))
+
+
+def _nested(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+    """Every level of the candidate's path to the root, finest first; abstentions count at the last level."""
+    starts, leaves = _path_tables(hierarchy)
+    hits = kernels.path_hits(_pick(votes.counts, inside), _pick(votes.candidate, inside), starts, leaves)
+    levels = [*range(hierarchy.num_levels), hierarchy.num_levels - 1]
+    return _Chains(hits, np.array(levels, np.uint8)[:, None])
+
+
+def _sets(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+    """The best ranked class, the two best, ... up to max_set; these sets have no level."""
+    assert settings.max_set is not None
+    ranking = np.ascontiguousarray(_pick(votes.ranking, inside)[:, : settings.max_set])
+    hits = kernels.set_hits(_pick(votes.counts, inside), ranking)
+    return _Chains(hits, np.zeros((settings.max_set + 1, 1), np.uint8))
+
+
+def _fixed_level(votes: Votes, hierarchy: Hierarchy, inside: NDArray[Any] | None, level: int) -> _Chains:
+    starts, leaves = _path_tables(hierarchy)
+    candidate = _pick(votes.candidate, inside)
+    levels = np.full(candidate.shape, level, np.uint8)
+    hits = kernels.level_hits(_pick(votes.counts, inside), candidate, levels, starts, leaves)
+    return _Chains(hits, np.full((2, 1), level, np.uint8))
+
+
+_METHODS: dict[Method, Callable[[Votes, Hierarchy, Settings, NDArray[Any] | None], _Chains]] = {
+    "segcertify": _segcertify,
+    "level": _level,
+    "adaptive": _adaptive,
+    "nested": _nested,
+    "sets": _sets,
+}
+
+
+# -- from links to maps ------------------------------------------------------------------------------------------
+
+
+def _maps(
+    votes: Votes,
+    hierarchy: Hierarchy,
+    settings: Settings,
+    chains: _Chains,
+    link: NDArray[np.uint8],
+    inside: NDArray[Any] | None,
+) -> dict[str, NDArray[Any]]:
+    """vertex, level and set_size of every pixel of the image."""
+    certified = link < len(chains.hits)
+    levels = chains.level if chains.level.shape[1] > 1 else np.broadcast_to(chains.level, (len(chains.level), len(link)))
+    level = np.take_along_axis(levels, link[None].astype(np.intp), axis=0)[0]
+    if settings.method == "sets":
+        set_size = np.where(certified, link + 1, 0).astype(np.uint8)
+        vertex = _covers(hierarchy, _pick(votes.ranking, inside), set_size)
+    else:
+        set_size = np.zeros(link.shape, np.uint8)
+        path = hierarchy.ancestors[_pick(votes.candidate, inside), level]
+        vertex = np.where(certified, path, np.int32(ABSTAIN))
+    return {
+        "vertex": _place(vertex, votes.size, inside, ABSTAIN),
+        "level": _place(level, votes.size, inside, 0),
+        "set_size": _place(set_size, votes.size, inside, 0),
+    }
+
+
+def _covers(hierarchy: Hierarchy, ranking: NDArray[Any], set_size: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """The lowest vertex that covers each certified set, found once per distinct set."""
+    vertex = np.full(len(ranking), ABSTAIN, np.int32)
+    for size in np.unique(set_size[set_size > 0]):
+        members = ranking[set_size == size, :size].astype(np.int64)
+        code = np.sort(members, axis=1) @ (hierarchy.num_classes ** np.arange(size, dtype=np.int64))
+        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+        vertex[set_size == size] = np.array([hierarchy.cover(members[i]) for i in first], np.int32)[inverse]
+    return vertex
+
+
+def _place(values: NDArray[Any], size: tuple[int, int], inside: NDArray[Any] | None, outside: int) -> NDArray[Any]:
+    """Values of the tested pixels back at their places in the image."""
+    if inside is None:
+        return values.reshape(size)
+    image = np.full(size[0] * size[1], outside, values.dtype)
+    image[inside] = values
+    return image.reshape(size)
+
+
+def _pick(array: NDArray[Any], inside: NDArray[Any] | None) -> NDArray[Any]:
+    """The tested pixels of an (H, W) or (H, W, K) array, as (N,) or (N, K)."""
+    flat = np.ascontiguousarray(array).reshape(array.shape[0] * array.shape[1], *array.shape[2:])
+    return flat if inside is None else flat[inside]
+
+
+@lru_cache(maxsize=16)
+def _path_tables(hierarchy: Hierarchy) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """starts (C, L+1) and leaves (C, C): row y lists y, then the classes that each level of its path adds."""
+    num_classes, num_levels = hierarchy.num_classes, hierarchy.num_levels
+    starts = np.zeros((num_classes, num_levels + 1), np.int32)
+    leaves = np.zeros((num_classes, num_classes), np.int32)
+    for leaf in range(num_classes):
+        listed: list[int] = []
+        for level in range(num_levels):
+            listed += [c for c in hierarchy.leaves(int(hierarchy.ancestors[leaf, level])) if c not in listed]
+            starts[leaf, level + 1] = len(listed)
+        leaves[leaf, : len(listed)] = listed
+    return starts, leaves
+
+
+# -- the radius map ----------------------------------------------------------------------------------------------
+
+
+def radius_is_joint(certificate: Certificate) -> bool:
+    """Whether the radius map says the same as the certificate: one label per pixel, and bonferroni."""
+    return certificate.settings.method not in ("nested", "sets") and certificate.settings.correction == "bonferroni"
+
+
+def radius_error(certificate: Certificate) -> float:
+    """Error spent on each pixel's radius: alpha / N, or alpha / (N L) where L labels per pixel were tested."""
+    settings = certificate.settings
+    links = {"nested": certificate.hierarchy.num_levels, "sets": settings.max_set or 1}.get(settings.method, 1)
+    return settings.alpha / (certificate.tested * links)
+
+
+def radius_map(certificate: Certificate) -> NDArray[np.float64]:
+    """R_i = sigma * Phi^-1(lower confidence bound of the share) of every pixel's certified or last tested label."""
+    votes, settings = certificate.votes, certificate.settings
+    inside = _check_region(votes, certificate.region)
+    chains = _METHODS[settings.method](votes, certificate.hierarchy, settings, inside)
+    links = len(chains.hits)
+    last = np.zeros(chains.hits.shape[1], np.intp)
+    if links > 1:
+        passed = np.zeros_like(last) if certificate.critical is None else (chains.hits >= certificate.critical).sum(axis=0)
+        last = np.minimum(links - passed, links - 1)
+    hits = np.take_along_axis(chains.hits, last[None], axis=0)[0]
+    table = radius_table(count_test(votes, settings), sigma=votes.sigma, error=radius_error(certificate))
+    if radius_is_joint(certificate):
+        table = agree_with_test(table, radius=certificate.radius, critical=certificate.critical)
+    values = np.full(votes.size[0] * votes.size[1], np.nan)
+    values[... if inside is None else inside] = table[hits]
+    return values.reshape(votes.size)
+
+
+# -- checks ------------------------------------------------------------------------------------------------------
+
+
+def _hierarchy_for(votes: Votes, hierarchy: Hierarchy | None, method: str) -> Hierarchy:
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if hierarchy is not None:
+        hierarchy.require_classes(votes.classes or votes.num_classes)
+        return hierarchy
+    if method not in ("segcertify", "sets"):
+        raise InputError(f"hierarchy must be given for the method {method}; see cs.load_hierarchy")
+    return flat_hierarchy(votes.classes or [f"class {index}" for index in range(votes.num_classes)])
+
+
+def _check_settings(
+    votes: Votes,
+    hierarchy: Hierarchy,
+    method: Method,
+    tau: float,
+    alpha: float,
+    thresholds: Sequence[float] | None,
+    level: int | None,
+    max_set: int | None,
+    correction: Correction,
+    k: int,
+    test: Test,
+) -> Settings:
+    """The settings that matter for a method, each within its rule."""
+    if not 0.5 <= tau < 1:
+        raise InputError(f"tau must lie in [0.5, 1), got {tau}")
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie in (0, 1), got {alpha}")
+    if correction not in CORRECTIONS:
+        raise InputError(f"correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}")
+    if method in ("nested", "sets") and correction not in ("bonferroni", "holm"):
+        raise InputError(
+            f"correction must be bonferroni or holm for {method}, got {correction!r}: the proof for chains of labels "
+            "covers no other"
+        )
+    if correction == "kfwer" and not (isinstance(k, int | np.integer) and 1 <= k):
+        raise InputError(f"k must be a whole number >= 1, got {k}")
+    if test not in get_args(Test):
+        raise InputError(f"test must be fixed or anytime, got {test!r}")
+    if votes.stopped and test == "fixed":
+        raise InputError("test must be 'anytime' for votes that were stopped by looking at them, got 'fixed'")
+    if method == "level" and not (isinstance(level, int | np.integer) and 0 <= level < hierarchy.num_levels):
+        raise InputError(f"level must be in 0..{hierarchy.num_levels - 1} for this hierarchy, got {level}")
+    return Settings(
+        method=method,
+        tau=float(tau),
+        alpha=float(alpha),
+        correction=correction,
+        k=int(k) if correction == "kfwer" else 1,
+        test=test,
+        thresholds=_thresholds_for(hierarchy, thresholds) if method == "adaptive" else None,
+        level=int(level) if method == "level" and level is not None else None,
+        max_set=_max_set_for(votes, max_set) if method == "sets" else None,
+    )
+
+
+def _thresholds_for(hierarchy: Hierarchy, thresholds: Sequence[float] | None) -> tuple[float, ...]:
+    if thresholds is None:
+        thresholds = hierarchy.thresholds
+    if thresholds is None:
+        raise InputError(f"thresholds must be given for adaptive: nobody has chosen any for {hierarchy.name}")
+    return check_thresholds(list(thresholds), hierarchy.num_levels)
+
+
+def _max_set_for(votes: Votes, max_set: int | None) -> int:
+    longest = votes.max_set if max_set is None else max_set
+    if not (isinstance(longest, int | np.integer) and 1 <= longest <= votes.max_set):
+        raise InputError(f"max_set must be in 1..{votes.max_set}, as many as the votes rank, got {max_set}")
+    return int(longest)
+
+
+def _check_region(votes: Votes, region: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """The region as a flat mask, None for the whole image."""
+    if region is None:
+        return None
+    if region.dtype != bool or region.shape != votes.size:
+        raise InputError(f"region must be a boolean mask of shape {votes.size}, got {region.dtype} {region.shape}")
+    if not region.any():
+        raise InputError("region must hold at least one pixel")
+    return region.reshape(-1)

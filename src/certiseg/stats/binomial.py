@@ -1,0 +1,102 @@
+"""The fixed-n test of H0: share <= tau, from the number of hits among n independent draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import comb
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.errors import InputError
+
+MAX_DRAWS = 65535
+"""Counts are kept in 16 bits."""
+
+_NEAR = 1e-9
+"""Relative distance of a tail probability from a level within which floating point does not decide."""
+_EXACT_BITS = 4_000_000
+"""Largest integer, in bits, that the exact comparison builds."""
+
+
+class CountTest(Protocol):
+    """A test of H0: share <= tau by hits among n draws; more hits are more evidence."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def p_values(self) -> NDArray[np.float64]:
+        """(n+1,): a valid p-value for each number of hits, non-increasing."""
+        ...
+
+    def critical(self, level: float) -> int | None:
+        """Least number of hits with a p-value <= level, None where not even n hits reach it."""
+        ...
+
+    def lower_bounds(self, error: float) -> NDArray[np.float64]:
+        """(n+1,): for each number of hits a bound that the share undercuts with probability <= error."""
+        ...
+
+
+@dataclass(frozen=True)
+class BinomialTest:
+    """One-sided exact binomial test with n fixed before the draws; p(k) = P(Bin(n, tau) >= k)."""
+
+    n: int
+    tau: float
+
+    @cached_property
+    def p_values(self) -> NDArray[np.float64]:
+        from scipy.special import betainc
+
+        hits = np.arange(1, self.n + 1, dtype=np.float64)
+        return np.concatenate([[1.0], betainc(hits, self.n - hits + 1, self.tau)])
+
+    def critical(self, level: float) -> int | None:
+        if not level > 0:
+            return None
+        hits = self.n + 1 - int(np.searchsorted(self.p_values[::-1], level * (1 + _NEAR), side="right"))
+        while hits <= self.n and not self._rejects(hits, level):
+            hits += 1
+        return hits if hits <= self.n else None
+
+    def lower_bounds(self, error: float) -> NDArray[np.float64]:
+        """Clopper-Pearson: the p with P(Bin(n, p) >= k) = error."""
+        from scipy.special import betaincinv
+
+        hits = np.arange(1, self.n + 1, dtype=np.float64)
+        return np.concatenate([[0.0], betaincinv(hits, self.n - hits + 1, error)])
+
+    def _rejects(self, hits: int, level: float) -> bool:
+        p = self.p_values[hits]
+        if abs(p - level) > _NEAR * level:
+            return bool(p < level)
+        return self._rejects_exactly(hits, level)
+
+    def _rejects_exactly(self, hits: int, level: float) -> bool:
+        """P(Bin(n, tau) >= hits) <= level in integers; where those grow too large, no (the safe side)."""
+        tau, bound = Fraction(self.tau), Fraction(level)
+        if self.n * (tau.denominator.bit_length() + 1) > _EXACT_BITS:
+            return False
+        yes, total = tau.numerator, tau.denominator
+        tail = sum(comb(self.n, k) * yes**k * (total - yes) ** (self.n - k) for k in range(hits, self.n + 1))
+        return tail * bound.denominator <= bound.numerator * total**self.n
+
+
+@lru_cache(maxsize=64)
+def binomial_test(n: int, tau: float) -> BinomialTest:
+    """The fixed-n test, with its table of p-values kept between calls."""
+    return BinomialTest(n, tau)
+
+
+def critical_count(n: int, tau: float, level: float) -> int | None:
+    """crit(n, tau, a): least k with P(Bin(n, tau) >= k) <= a; None where not even n hits of n are enough."""
+    if not (isinstance(n, int | np.integer) and 1 <= n <= MAX_DRAWS):
+        raise InputError(f"n must be a whole number in 1..{MAX_DRAWS}, got {n}")
+    if not 0 < tau < 1:
+        raise InputError(f"tau must lie in (0, 1), got {tau}")
+    return binomial_test(int(n), float(tau)).critical(float(level))

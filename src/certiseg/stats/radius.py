@@ -1,0 +1,34 @@
+"""From hits to a certified radius: R = sigma * Phi^-1(lower confidence bound of the share)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.stats.binomial import CountTest
+
+
+def radius(sigma: float, share: float) -> float:
+    """R = sigma * Phi^-1(share): within it more than half of the noisy predictions stay, if the share is exceeded."""
+    from scipy.special import ndtri
+
+    return float(sigma * ndtri(share))
+
+
+def radius_table(test: CountTest, *, sigma: float, error: float) -> NDArray[np.float64]:
+    """(n+1,): the radius that each number of hits proves, wrong with probability <= error; 0 where none is."""
+    from scipy.special import ndtri
+
+    bounds = test.lower_bounds(error)
+    return sigma * ndtri(np.maximum(bounds, 0.5))
+
+
+def agree_with_test(table: NDArray[np.float64], *, radius: float, critical: int | None) -> NDArray[np.float64]:
+    """The table with `radius <= table[k]` exactly where k >= critical.
+
+    At one and the same error both are the same statement; only rounding at the very edge can part them.
+    """
+    table, first = table.copy(), len(table) if critical is None else critical
+    table[first:] = np.maximum(table[first:], radius)
+    table[:first] = np.minimum(table[:first], np.nextafter(radius, 0))
+    return table
