@@ -76,18 +76,17 @@ class Dataset:
 
 def read_image(path: Path) -> np.ndarray:
     """The decoded RGB pixels, (H, W, 3) uint8."""
-    with _open(path) as image:
-        return np.asarray(image.convert("RGB"))
+    return np.asarray(_decode(path).convert("RGB"))
 
 
 def read_label(path: Path, *, num_classes: int) -> np.ndarray:
     """The label map (H, W) uint8, refused if an id is neither a class nor void."""
-    with _open(path) as image:
-        if image.mode not in ("P", "L", "1", "I", "I;16"):
-            raise InputError(
-                f"{path} must be a one-channel label map, got mode {image.mode}; save the class ids as 8-bit PNG"
-            )
-        label = np.asarray(image)
+    image = _decode(path)
+    if image.mode not in ("P", "L", "1", "I", "I;16"):
+        raise InputError(
+            f"{path} must be a one-channel label map, got mode {image.mode}; save the class ids as 8-bit PNG"
+        )
+    label = np.asarray(image)
     wrong = np.unique(label[(label >= num_classes) & (label != VOID)])
     if wrong.size:
         shown = ", ".join(str(value) for value in wrong[:5])
@@ -156,12 +155,11 @@ def _by_stem(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _open(path: Path) -> Image.Image:
+def _decode(path: Path) -> Image.Image:
     try:
-        image = Image.open(path)
-        image.load()
+        with Image.open(path) as image:
+            return image.copy()
     except FileNotFoundError as error:
         raise InputError(f"{path} must be an image file, got nothing there; check the path") from error
     except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path} must be a readable image, got {error}; replace the file") from error
-    return image
+        raise InputError(f"{path} must be a readable image, got one that fails to decode; replace it") from error

@@ -24,7 +24,7 @@ from certiseg.training.batches import Plan, prefetch, read_all
 from certiseg.training.checkpoint import load_checkpoint, save_checkpoint, save_weights, start_from
 from certiseg.training.config import TrainConfig
 from certiseg.training.curves import Board, draw_curves, write_csv
-from certiseg.training.distributed import Process, join_processes
+from certiseg.training.distributed import Process, join_processes, limited_threads
 from certiseg.training.ema import Average
 from certiseg.training.losses import class_weights, segmentation_loss
 from certiseg.training.network import build_network, check_outputs
@@ -63,8 +63,7 @@ def train(config: TrainConfig, data: tuple[Dataset, Dataset] | None = None) -> l
     Writes to config.out: checkpoint.pt, curves.csv, figures, best.safetensors (the average with the highest mean of
     clean and noisy pixel accuracy on the validation images) and last.safetensors.
     """
-    torch.set_num_threads(config.threads)
-    with join_processes() as process:
+    with join_processes() as process, limited_threads(config.threads):
         run = _prepare(config, data or open_training_pair(config.dataset, config.root), process)
         if config.resume:
             _restore(run)

@@ -1,0 +1,59 @@
+"""A plain folder with its class list."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from certiseg.datasets import Folder, open_training_pair
+from certiseg.errors import InputError
+
+
+def fill(root: Path, count: int = 3) -> Path:
+    for kind, shape in (("images", (8, 8, 3)), ("labels", (8, 8))):
+        (root / kind).mkdir(parents=True)
+        for index in range(count):
+            Image.fromarray(np.ones(shape, np.uint8)).save(root / kind / f"{index}.png")
+    return root
+
+
+def test_classes_from_file_argument_or_parent(tmp_path: Path) -> None:
+    root = fill(tmp_path / "data")
+    assert Folder(root, classes=("a", "b")).classes == ("a", "b")
+    with pytest.raises(InputError, match=r"must hold classes.txt, got none"):
+        Folder(root)
+    (tmp_path / "classes.txt").write_text("up\ndown\n")
+    assert Folder(root).classes == ("up", "down")
+    (root / "classes.txt").write_text("x\ny\n")
+    assert Folder(root).classes == ("x", "y")
+
+
+def test_unlabelled_folder(tmp_path: Path) -> None:
+    root = fill(tmp_path / "data")
+    assert Folder(root, classes=("a",), labelled=False)[0].label is None
+    for path in (root / "labels").iterdir():
+        path.unlink()
+    (root / "labels").rmdir()
+    with pytest.raises(InputError, match="must hold a folder labels/, got none"):
+        Folder(root, classes=("a", "b"))
+
+
+def test_training_pair(tmp_path: Path) -> None:
+    (tmp_path / "classes.txt").write_text("a\nb\n")
+    fill(tmp_path, 12)
+    train, val = open_training_pair("folder", tmp_path)
+    assert (len(train), len(val)) == (11, 1)
+    fill(tmp_path / "train", 4)
+    fill(tmp_path / "val", 2)
+    train, val = open_training_pair("folder", tmp_path)
+    assert (len(train), len(val)) == (4, 2)
+    (tmp_path / "val" / "classes.txt").write_text("b\na\n")
+    with pytest.raises(InputError, match="must have one class list for train and val"):
+        open_training_pair("folder", tmp_path)
+
+
+def test_one_image_cannot_be_split(tmp_path: Path) -> None:
+    (tmp_path / "classes.txt").write_text("a\nb\n")
+    with pytest.raises(InputError, match="must hold at least 2 images to be split, got 1"):
+        open_training_pair("folder", fill(tmp_path / "data", 1))

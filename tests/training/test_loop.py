@@ -1,0 +1,138 @@
+"""A short run learns; a killed one goes on to the same bits; two processes work together."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from certiseg.datasets.base import read_label
+from certiseg.errors import InputError
+from certiseg.training.checkpoint import load_checkpoint, load_weights
+from certiseg.training.config import TrainConfig
+from certiseg.training.curves import COLUMNS, read_csv
+from certiseg.training.loop import train
+
+DRIVER = """
+import sys, json
+from certiseg.training.config import TrainConfig
+from certiseg.training.loop import train
+values = json.loads(sys.argv[1])
+train(TrainConfig(**values | {"crop": tuple(values["crop"])}))
+"""
+
+
+def small(root: Path, out: Path, **changes: object) -> dict[str, object]:
+    values = {
+        **{"dataset": "folder", "root": str(root), "out": str(out), "epochs": 3, "steps_per_epoch": 3},
+        **{
+            "batch_size": 4,
+            "crop": (48, 48),
+            "lr": 0.003,
+            "progress": False,
+            "tensorboard": False,
+            "loss_at": "logits",
+        },
+    }
+    return values | changes
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
+
+
+def command(values: dict[str, object]) -> list[str]:
+    return [sys.executable, "-c", DRIVER, json.dumps(values)]
+
+
+def test_training_lowers_the_loss_and_beats_the_majority_class(discs: Path, tmp_path: Path) -> None:
+    rows = train(TrainConfig(**small(discs, tmp_path, epochs=4, steps_per_epoch=12, ema=0.9)))
+    assert rows[-1]["train_loss"] < 0.7 * rows[0]["train_loss"]
+    labels = [read_label(path, num_classes=3) for path in sorted((discs / "val/labels").iterdir())]
+    counts = np.bincount(np.concatenate([label[label != 255] for label in labels]), minlength=3)
+    majority = counts.max() / counts.sum()
+    assert rows[-1]["clean_pixel_accuracy"] > majority + 0.05
+    assert rows[-1]["noisy_pixel_accuracy"] > majority + 0.05
+    assert [set(row) for row in read_csv(tmp_path / "curves.csv")] == [set(COLUMNS)] * 4
+    for name in ("loss", "miou", "mean_accuracy"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+        assert b"<svg" in (tmp_path / f"{name}.svg").read_bytes()
+    with safe_open(tmp_path / "best.safetensors", "pt") as file:
+        assert file.metadata()["classes"] == '["sky", "ground", "disc"]'
+
+
+def test_killed_and_resumed_equals_uninterrupted(discs: Path, tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    train(TrainConfig(**small(discs, whole, threads=1)))
+    killed = subprocess.Popen(command(small(discs, broken, threads=1, resume=True)), env=environment())
+    deadline = time.monotonic() + 120
+    while not (broken / "checkpoint.pt").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.kill(killed.pid, signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    assert load_checkpoint(broken / "checkpoint.pt")["epoch"] < 3
+    subprocess.run(command(small(discs, broken, threads=1, resume=True)), check=True, env=environment(), timeout=120)
+    first, second = load_checkpoint(whole / "checkpoint.pt"), load_checkpoint(broken / "checkpoint.pt")
+    for part in ("network", "average"):
+        for name, value in first[part].items():
+            assert torch.equal(value, second[part][name]), name
+    drop = lambda rows: [{k: v for k, v in row.items() if k != "seconds"} for row in rows]  # noqa: E731
+    assert drop(first["rows"]) == drop(second["rows"])
+    best = load_weights(whole / "best.safetensors"), load_weights(broken / "best.safetensors")
+    assert all(torch.equal(best[0][name], best[1][name]) for name in best[0])
+
+
+def test_two_processes_train_together(discs: Path, tmp_path: Path) -> None:
+    driver = tmp_path / "driver.py"
+    driver.write_text(DRIVER)
+    values = small(discs, tmp_path / "run", threads=1, epochs=2, steps_per_epoch=2)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*launcher, str(driver), command(values)[-1]], env=environment(), timeout=180, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    state = load_checkpoint(tmp_path / "run" / "checkpoint.pt")
+    assert state["world"] == 2
+    assert state["epoch"] == 2
+    assert len(read_csv(tmp_path / "run" / "curves.csv")) == 2
+    with pytest.raises(InputError, match="world must be that of the run"):
+        train(TrainConfig(**values | {"resume": True}))
+
+
+def test_start_from_another_head(discs: Path, tmp_path: Path) -> None:
+    from certiseg.models.compact import compact
+    from certiseg.training.checkpoint import save_weights, start_from
+
+    torch.manual_seed(1)
+    trained, network = compact(5), compact(3)
+    save_weights(tmp_path / "five.safetensors", trained, classes=("a",) * 5, half=True)
+    fitted, fresh = start_from(network, tmp_path / "five.safetensors")
+    assert fresh == ["head.bias", "head.weight"]
+    assert fitted == len(network.state_dict()) - 2
+    own, given = network.state_dict(), trained.state_dict()
+    assert torch.equal(own["stage4.body.0.0.weight"], given["stage4.body.0.0.weight"].half().float())
+    assert torch.equal(own["stem.0.1.running_var"], given["stem.0.1.running_var"])
+
+
+def test_tensorboard_files_are_written(discs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    code = command(small(discs, tmp_path / "run", epochs=1, steps_per_epoch=1, tensorboard=True, threads=1))
+    subprocess.run(code, check=True, env=environment(), timeout=120)
+    assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
+
+
+def test_a_run_is_not_overwritten_nor_continued_with_other_settings(discs: Path, tmp_path: Path) -> None:
+    values = small(discs, tmp_path / "run", epochs=1, steps_per_epoch=1)
+    train(TrainConfig(**values))
+    with pytest.raises(InputError, match="out must be a folder without a run"):
+        train(TrainConfig(**values))
+    with pytest.raises(InputError, match=r"sigma must be that of the run .* 0\.25, got 0\.5"):
+        train(TrainConfig(**values | {"resume": True, "sigma": 0.5}))
+    assert len(train(TrainConfig(**values | {"resume": True}))) == 1

@@ -1,0 +1,85 @@
+"""Windows, light and noise: every sample is a function of the seed and its position."""
+
+import numpy as np
+import pytest
+
+from certiseg.datasets.base import Sample
+from certiseg.training.augment import Augmentation, add_noise, cut_window, shift_colours
+from certiseg.training.batches import Plan, prefetch
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def plan(noise: str = "alternate", share: float = 0.5, **place: int) -> Plan:
+    samples = [
+        Sample(str(index), np.full((40, 50, 3), index * 20, np.uint8), np.full((40, 50), index, np.uint8))
+        for index in range(6)
+    ]
+    return Plan(samples, Augmentation((32, 40), colour=0), 4, 3, 0.25, noise, share, **place)
+
+
+def test_label_follows_its_image_through_window_and_flip() -> None:
+    label = np.arange(40 * 50, dtype=np.uint32).reshape(40, 50) // 250
+    image = np.repeat((label * 10).astype(np.uint8)[..., None], 3, -1)
+    for seed in range(20):
+        pixels, ids = Augmentation((32, 40), (0.5, 2.0), colour=0)(image, label.astype(np.uint8), rng(seed))
+        assert pixels.shape == (32, 40, 3)
+        covered = ids != 255
+        assert covered.mean() > 0.2
+        # Bilinear against nearest differ by at most one step of the ramp, at its edges.
+        assert np.abs(pixels[..., 0] * 255 - ids * 10.0)[covered].max() <= 10
+
+
+def test_outside_of_the_image_is_void() -> None:
+    image, label = np.zeros((40, 50, 3), np.uint8), np.zeros((40, 50), np.uint8)
+    _, ids = cut_window(image, label, Augmentation((80, 100), (1.0, 1.0), aspect=1.0), rng())
+    assert (ids == 0).sum() == 40 * 50
+    assert (ids == 255).sum() == 80 * 100 - 40 * 50
+
+
+def test_colour_stays_in_range_and_strength_zero_changes_nothing() -> None:
+    pixels = rng().integers(0, 256, (20, 20, 3)).astype(np.uint8)
+    np.testing.assert_allclose(shift_colours(pixels, rng(), strength=0), pixels / 255, atol=1e-6)
+    changed = shift_colours(pixels, rng(), strength=2)
+    assert changed.dtype == np.float32
+    assert 0 <= changed.min() <= changed.max() <= 1
+    assert np.abs(changed - pixels / 255).mean() > 0.02
+
+
+def test_noise_has_the_stated_sigma_and_is_not_clipped() -> None:
+    noisy = add_noise(np.ones((200, 200, 3), np.float32), rng(), sigma=0.25)
+    assert noisy.std() == pytest.approx(0.25, rel=0.02)
+    assert noisy.max() > 1.5
+    assert noisy.dtype == np.float32
+
+
+def test_clean_and_noisy_batches_alternate() -> None:
+    sigmas = [{plan().sigma_of(step, slot) for slot in range(4)} for step in range(4)]
+    assert sigmas == [{0.0}, {0.25}, {0.0}, {0.25}]
+    mixed = plan("mixed", 0.75)
+    assert [mixed.sigma_of(1, slot) for slot in range(4)] == [0.0, 0.25, 0.25, 0.25]
+
+
+def test_every_lap_holds_every_sample_once() -> None:
+    laps = np.array([plan().index_of(position) for position in range(18)]).reshape(3, 6)
+    assert all(sorted(lap) == list(range(6)) for lap in laps)
+    assert not (laps[0] == laps[1]).all()
+
+
+def test_batches_depend_on_the_step_alone_and_processes_share_one_order() -> None:
+    ahead = list(prefetch(plan(), 2, 5))
+    for step, batch in zip(range(2, 5), ahead, strict=True):
+        again = plan().batch(step)
+        assert batch.images.equal(again.images)
+        assert batch.labels.equal(again.labels)
+    seen = [int(label.unique()[0]) for rank in range(2) for label in plan(rank=rank, world=2).batch(0).labels]
+    one_process = [plan().index_of(position) for position in range(8)]
+    assert seen == one_process
+
+
+def test_an_error_in_the_thread_reaches_the_caller() -> None:
+    broken = Plan([Sample("x", np.zeros((4, 4)), np.zeros((4, 4)))], Augmentation((32, 32)), 2, 0, 0.25)
+    with pytest.raises(Exception):  # noqa: B017
+        list(prefetch(broken, 0, 1))
