@@ -48,7 +48,27 @@ if TYPE_CHECKING:
     from certiseg.verify import verify
     from certiseg.votes import Votes, load_votes, sample
 
-__all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604
+__all__ = [
+    "ABSTAIN",
+    "ROOT",
+    "Certificate",
+    "Hierarchy",
+    "InputError",
+    "Scores",
+    "Segmenter",
+    "Votes",
+    "certify",
+    "critical_count",
+    "evaluate",
+    "flat_hierarchy",
+    "load_certificate",
+    "load_hierarchy",
+    "load_model",
+    "load_votes",
+    "sample",
+    "verify",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,9 @@ def digest(array: NDArray[Any]) -> str:
     return hashlib.sha256(f"{array.dtype.str}{array.shape}".encode() + array.tobytes()).hexdigest()
 
 
-def write_archive(path: str | Path, *, kind: str, version: int, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_archive(
+    path: str | Path, *, kind: str, version: int, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> None:
     """Write an archive in one step: readers see the old file or the whole new one. The same content, the same bytes."""
     header = {
         "kind": kind,
@@ -56,7 +58,7 @@ def write_archive(path: str | Path, *, kind: str, version: int, meta: Mapping[st
         "sha256": {name: digest(array) for name, array in arrays.items()},
     }
     with write_atomically(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        _add(archive, "meta.json", json.dumps(header, indent=1, sort_keys=True).encode())
+        _add(archive, "meta.json", json.dumps(header, indent=1).encode())
         for name, array in arrays.items():
             content = io.BytesIO()
             np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)

@@ -153,7 +153,7 @@ class Certificate:
             position = np.arange(self.votes.max_set)
             outside = ~classes[self.votes.ranking] & (position < self.set_size[..., None])
             return (self.set_size > 0) & ~outside.any(axis=-1)
-        inside = ~(self.hierarchy.members & ~classes).any(axis=1)
+        inside: NDArray[np.bool_] = np.logical_not((self.hierarchy.members & ~classes).any(axis=1))
         return np.where(self.vertex >= 0, inside[np.maximum(self.vertex, 0)], False)
 
 

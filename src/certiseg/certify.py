@@ -170,7 +170,9 @@ def _maps(
 ) -> dict[str, NDArray[Any]]:
     """vertex, level and set_size of every pixel of the image."""
     certified = link < len(chains.hits)
-    levels = chains.level if chains.level.shape[1] > 1 else np.broadcast_to(chains.level, (len(chains.level), len(link)))
+    levels = (
+        chains.level if chains.level.shape[1] > 1 else np.broadcast_to(chains.level, (len(chains.level), len(link)))
+    )
     level = np.take_along_axis(levels, link[None].astype(np.intp), axis=0)[0]
     if settings.method == "sets":
         set_size = np.where(certified, link + 1, 0).astype(np.uint8)
@@ -250,7 +252,9 @@ def radius_map(certificate: Certificate) -> NDArray[np.float64]:
     links = len(chains.hits)
     last = np.zeros(chains.hits.shape[1], np.intp)
     if links > 1:
-        passed = np.zeros_like(last) if certificate.critical is None else (chains.hits >= certificate.critical).sum(axis=0)
+        passed = (
+            np.zeros_like(last) if certificate.critical is None else (chains.hits >= certificate.critical).sum(axis=0)
+        )
         last = np.minimum(links - passed, links - 1)
     hits = np.take_along_axis(chains.hits, last[None], axis=0)[0]
     table = radius_table(count_test(votes, settings), sigma=votes.sigma, error=radius_error(certificate))
@@ -300,7 +304,7 @@ def _check_settings(
             f"correction must be bonferroni or holm for {method}, got {correction!r}: the proof for chains of labels "
             "covers no other"
         )
-    if correction == "kfwer" and not (isinstance(k, int | np.integer) and 1 <= k):
+    if correction == "kfwer" and not (isinstance(k, int | np.integer) and k >= 1):
         raise InputError(f"k must be a whole number >= 1, got {k}")
     if test not in get_args(Test):
         raise InputError(f"test must be fixed or anytime, got {test!r}")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,7 @@ def check_thresholds(thresholds: Any, num_levels: int, what: str = "thresholds")
         raise InputError(f"{what} must be at most {num_levels - 1} for {num_levels} levels, got {len(values)}")
     if not all(0 <= t <= 1 for t in values):
         raise InputError(f"{what} must lie in [0, 1], got {values}")
-    if any(first > second for first, second in zip(values, values[1:], strict=False)):
+    if any(first > second for first, second in pairwise(values)):
         raise InputError(f"{what} must not decrease (coarsest level first), got {values}")
     return values
 

@@ -22,7 +22,19 @@ _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 _inline = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
 
-def interpolation(size: int, full: int, crop: int, *, align_corners: bool) -> tuple[NDArray[np.int64], NDArray[Any]]:
+Interpolation = tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]
+"""For rows, then columns: the first of two source samples, and the weight of the second."""
+
+
+def interpolation(
+    source: tuple[int, int], full: tuple[int, int], crop: tuple[int, int], *, align_corners: bool
+) -> Interpolation:
+    """How the `crop` top left pixels of an image of size `full` are mixed from scores of size `source`."""
+    rows, columns = (_along(s, f, c, align_corners) for s, f, c in zip(source, full, crop, strict=True))
+    return rows + columns
+
+
+def _along(size: int, full: int, crop: int, align_corners: bool) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """For each of the first `crop` of `full` positions: the left of its two source samples, and the right's weight.
 
     The right neighbour of the last sample never carries weight, so `left + 1` may be clamped freely.
@@ -43,8 +55,11 @@ def _interpolate(scores: Any, top: Any, bottom: Any, left: Any, right: Any, y: A
     one = np.float32(1)
     a, b, c, d = (one - y) * (one - x), (one - y) * x, y * (one - x), y * x
     for k in range(out.size):
-        out[k] = a * scores[top, left, k] + b * scores[top, right, k] + c * scores[bottom, left, k] + (
-            d * scores[bottom, right, k]
+        out[k] = (
+            a * scores[top, left, k]
+            + b * scores[top, right, k]
+            + c * scores[bottom, left, k]
+            + (d * scores[bottom, right, k])
         )
 
 
@@ -58,12 +73,13 @@ def _first_largest(values: Any) -> Any:
 
 
 @_jit
-def labels_of_scores(scores: Any, rows: Any, row_weights: Any, columns: Any, column_weights: Any, labels: Any) -> None:
+def labels_of_scores(scores: Any, places: Any, labels: Any) -> None:
     """labels[H, W] = arg max over classes of the up-sampled scores (h, w, C); ties go to the lowest class.
 
     Interpolation is a convex combination, so a class that is largest at all four corners of a cell is largest
     everywhere inside it: only cells whose corners disagree are interpolated.
     """
+    rows, row_weights, columns, column_weights = places
     h, w, num_classes = scores.shape
     best = np.empty((h, w), np.int32)
     for i in range(h):
@@ -94,20 +110,12 @@ def _exp(x: Any) -> Any:
 
 
 @_jit
-def add_posteriors(
-    scores: Any,
-    rows: Any,
-    row_weights: Any,
-    columns: Any,
-    column_weights: Any,
-    inverse_temperature: Any,
-    unit: Any,
-    sums: Any,
-) -> None:
+def add_posteriors(scores: Any, places: Any, inverse_temperature: Any, unit: Any, sums: Any) -> None:
     """sums[H, W, C] += the posterior of every pixel in fixed point (`unit` is one), so that sums have no order.
 
     inverse_temperature > 0: scores are logits and the posterior is their softmax; 0: they are probabilities.
     """
+    rows, row_weights, columns, column_weights = places
     h, w, num_classes = scores.shape
     mixed = np.empty(num_classes, np.float32)
     for i in range(sums.shape[0]):

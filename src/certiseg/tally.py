@@ -110,7 +110,11 @@ class Tally:
     def save(self, path: str | Path) -> None:
         """Write the tally as one archive."""
         meta = {"plan": asdict(self.plan), "key": self.key, "num_classes": self.num_classes}
-        arrays = {"sums": self.sums, "counts": self.counts, **{stage: done for stage, done in self.done.items()}}
+        arrays: dict[str, NDArray[Any]] = {
+            "sums": self.sums,
+            "counts": self.counts,
+            **{str(stage): done for stage, done in self.done.items()},
+        }
         write_archive(path, kind="tally", version=FORMAT_VERSION, meta=meta, arrays=arrays)
 
     def _claim(self, stage: Stage, draws: list[int]) -> None:

@@ -130,7 +130,7 @@ class Votes:
             meta = dict(archive.meta)
             snapshots = {int(k): archive.arrays[f"counts_first_{int(k)}"] for k in meta.pop("snapshots")}
             classes = meta.pop("classes")
-            arrays = {name: archive.arrays[name] for name in ("candidate", "gap", "ranking", "counts")}
+            arrays: dict[str, Any] = {name: archive.arrays[name] for name in ("candidate", "gap", "ranking", "counts")}
             return cls(**arrays, **meta, snapshots=snapshots, classes=None if classes is None else tuple(classes))
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
@@ -257,7 +257,9 @@ class _Checkpoint:
         if self.path is not None and self.path.exists():
             found = load_tally(self.path)
             if (found.plan, found.key, found.num_classes) != (fresh.plan, fresh.key, fresh.num_classes):
-                raise InputError(f"{self.path}: must be of the same image and settings to go on; remove it to start anew")
+                raise InputError(
+                    f"{self.path}: must be of the same image and settings to go on; remove it to start anew"
+                )
             self.tally = found
 
     def draw(self, pixels: NDArray[np.float32], stage: Any, upto: int, each: Callable[[int], None]) -> None:

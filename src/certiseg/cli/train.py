@@ -17,7 +17,7 @@ EPILOG = """\
 example:
   certiseg train camvid --root ../shared/data/camvid --out runs/compact --sigma 0.25 --epochs 40
   certiseg train folder --root my_data --model torch:my_package.nets:small --out runs/mine --resume
-  torchrun --nproc-per-node 2 -m certiseg train camvid --root ../shared/data/camvid --out runs/two"""
+  torchrun --nproc-per-node 2 --no-python certiseg train camvid --root ../shared/data/camvid --out runs/two"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:

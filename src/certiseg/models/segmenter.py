@@ -24,6 +24,19 @@ from certiseg.errors import InputError
 ScoreKind = Literal["logits", "probabilities", "labels"]
 Arrays = Literal["torch", "numpy"]
 
+_PREPARATION = (
+    "kind",
+    "arrays",
+    "mean",
+    "std",
+    "align_corners",
+    "divisible_by",
+    "input_size",
+    "integer_input",
+    "window",
+    "backend",
+)
+
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -49,7 +62,7 @@ class Scores:
             return self._at_full_size().argmax(1).to(torch.int32).cpu().numpy()
         found = np.empty((len(self.values), *self.crop), np.uint8 if self.values.shape[1] <= 256 else np.uint16)
         for scores, label in zip(self._channels_last(), found, strict=True):
-            kernels.labels_of_scores(scores, *self._interpolation(), label)
+            kernels.labels_of_scores(scores, self._interpolation(), label)
         return found
 
     def add_posteriors(self, sums: NDArray[np.uint32], *, unit: int, temperature: float) -> None:
@@ -64,15 +77,14 @@ class Scores:
         else:
             inverse = np.float32(1 / temperature if self.kind == "logits" else 0)
             for scores in self._channels_last():
-                kernels.add_posteriors(scores, *self._interpolation(), inverse, np.uint32(unit), sums)
+                kernels.add_posteriors(scores, self._interpolation(), inverse, np.uint32(unit), sums)
 
     def _channels_last(self) -> NDArray[np.float32]:
         return np.ascontiguousarray(self.values.permute(0, 2, 3, 1).numpy())
 
-    def _interpolation(self) -> tuple[NDArray[Any], ...]:
-        h, w = self.values.shape[2:]
-        rows = kernels.interpolation(h, self.full[0], self.crop[0], align_corners=self.align_corners)
-        return rows + kernels.interpolation(w, self.full[1], self.crop[1], align_corners=self.align_corners)
+    def _interpolation(self) -> kernels.Interpolation:
+        source = (int(self.values.shape[2]), int(self.values.shape[3]))
+        return kernels.interpolation(source, self.full, self.crop, align_corners=self.align_corners)
 
     def _at_full_size(self) -> Tensor:
         scores = _upsample(self.values, self.full, self.align_corners)
@@ -87,10 +99,11 @@ class Segmenter:
         `logits`, or an object with `.logits`, is looked into.
     scores: what it returns: "logits", "probabilities" or "labels" (labels need num_classes).
     mean, std: per channel, subtracted from and divided into the [0, 1] image.
-    divisible_by: sides are padded with the image's mean colour to a multiple, and the scores cropped.
+    divisible_by: sides are padded (with zeros, after the normalisation) to a multiple, and the scores cropped.
     input_size: (height, width) the model insists on; the image is resized to it, the scores back.
     integer_input: the model takes uint8: values are rounded and clamped to 0..255 (no mean and std then).
     window: (height, width) of sliding windows over larger images, half overlapping; scores are averaged.
+    hierarchy: the preset over its classes, where there is one.
     """
 
     def __init__(
@@ -108,6 +121,7 @@ class Segmenter:
         input_size: tuple[int, int] | None = None,
         integer_input: bool = False,
         window: tuple[int, int] | None = None,
+        hierarchy: str | None = None,
         name: str | None = None,
         backend: str = "torch",
     ) -> None:
@@ -139,6 +153,7 @@ class Segmenter:
         self.input_size = input_size
         self.integer_input = integer_input
         self.window = window
+        self.hierarchy = hierarchy
         self.name = name or type(model).__name__
         self.backend = backend
         if isinstance(model, torch.nn.Module):
@@ -179,13 +194,10 @@ class Segmenter:
 
     def preparation(self) -> dict[str, Any]:
         """What happens around the model, as recorded with every vote."""
-        fields = "kind arrays mean std align_corners divisible_by input_size integer_input window backend".split()
-        return {field: getattr(self, field) for field in fields}
+        return {field: getattr(self, field) for field in _PREPARATION}
 
     def _needs_tiling(self, images: Tensor) -> bool:
-        return self.window is not None and (
-            images.shape[2] > self.window[0] or images.shape[3] > self.window[1]
-        )
+        return self.window is not None and (images.shape[2] > self.window[0] or images.shape[3] > self.window[1])
 
     def _whole(self, images: Tensor) -> Scores:
         size = (int(images.shape[2]), int(images.shape[3]))
@@ -212,8 +224,7 @@ class Segmenter:
     def _run(self, images: Tensor) -> Tensor:
         """Call the model and bring what it returns into (B, C, h, w) float32 or (B, h, w) integers."""
         if self.arrays == "numpy":
-            output = np.asarray(self.model(images.permute(0, 2, 3, 1).cpu().numpy()))
-            output = torch.from_numpy(np.ascontiguousarray(output))
+            output = torch.from_numpy(np.ascontiguousarray(self.model(images.permute(0, 2, 3, 1).cpu().numpy())))
             values = output.movedim(-1, 1) if output.ndim == 4 and self.kind != "labels" else output
         else:
             values = _tensor_of(self.model(images))

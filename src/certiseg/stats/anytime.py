@@ -61,9 +61,7 @@ def anytime_test(n: int, tau: float) -> AnytimeTest:
     return AnytimeTest(n, tau)
 
 
-def _log_evidence(
-    hits: NDArray[np.integer], n: int, tau: np.float64 | NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _log_evidence(hits: NDArray[np.integer], n: int, tau: np.float64 | NDArray[np.float64]) -> NDArray[np.float64]:
     """log E_n(k) in closed form: the mixture is an incomplete beta integral."""
     from scipy.special import betaincc, betaln
 

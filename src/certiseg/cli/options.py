@@ -1,0 +1,105 @@
+"""Options that several commands share: the model, the hierarchy, the settings of votes and certificates."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from certiseg.errors import InputError
+
+if TYPE_CHECKING:
+    from certiseg.hierarchy import Hierarchy
+    from certiseg.models.segmenter import Segmenter
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", default="compact", metavar="SPEC", help="default: compact; all forms: docs/models.md")
+    group.add_argument(
+        "--hierarchy",
+        metavar="NAME|FILE",
+        help="cityscapes, acdc, pascal_context, coco_stuff, camvid or a YAML file (default: the model's own)",
+    )
+
+
+def add_votes_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("votes")
+    group.add_argument("--sigma", type=float, default=0.25, help="noise, in [0, 1] pixel units (default: 0.25)")
+    group.add_argument("-n", type=int, default=100, help="estimation draws (default: 100)")
+    group.add_argument("--n0", type=int, default=10, help="selection draws (default: 10)")
+    group.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
+    group.add_argument("--batch-size", type=int, metavar="B", help="draws per model call; changes speed, not votes")
+    group.add_argument("--temperature", type=float, default=1.0, help="divides the logits of the selection draws")
+
+
+def add_certificate_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("certificate")
+    group.add_argument(
+        "--method",
+        choices=["segcertify", "level", "adaptive", "nested", "sets"],
+        default="nested",
+        help="how labels are chosen (default: nested)",
+    )
+    group.add_argument("--tau", type=float, default=0.75, help="vote share to exceed, in [0.5, 1) (default: 0.75)")
+    group.add_argument("--alpha", type=float, default=0.001, help="allowed error for the whole image (default: 0.001)")
+    group.add_argument(
+        "--correction",
+        choices=["bonferroni", "holm", "kfwer", "by"],
+        default="bonferroni",
+        help="how many pixels share alpha (default: bonferroni); kfwer and by promise less, see the printed claim",
+    )
+    group.add_argument(
+        "--kfwer-k", type=int, default=1, metavar="K", help="for kfwer: fewer than K false certifications"
+    )
+    group.add_argument("--test", choices=["fixed", "anytime"], default="fixed", help="anytime allows early stopping")
+    group.add_argument("--level", type=int, help="hierarchy level, for the method level")
+    group.add_argument("--max-set", type=int, help="largest label set, for the method sets (default: 5)")
+    group.add_argument(
+        "--thresholds", type=_numbers, metavar="T,T,T", help="for adaptive, coarsest level first, e.g. 0,0,0.25"
+    )
+
+
+def certificate_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of `cs.certify` that the options stand for."""
+    return {
+        "method": args.method,
+        "tau": args.tau,
+        "alpha": args.alpha,
+        "correction": args.correction,
+        "k": args.kfwer_k,
+        "test": args.test,
+        "level": args.level,
+        "max_set": args.max_set,
+        "thresholds": args.thresholds,
+    }
+
+
+def model_and_hierarchy(args: argparse.Namespace) -> tuple[Segmenter, Hierarchy | None]:
+    """The model of the options, and the hierarchy: as asked, or the model's own."""
+    from certiseg.hierarchy import load_hierarchy
+    from certiseg.models.load import load_model
+
+    chosen = load_hierarchy(args.hierarchy) if args.hierarchy else None
+    model = load_model(args.model)
+    if chosen is None and model.hierarchy is not None:
+        chosen = load_hierarchy(model.hierarchy)
+    if chosen is not None and (model.class_names or model.num_classes):
+        chosen.require_classes(model.class_names or model.num_classes or 0)
+    return model, chosen
+
+
+def output_folder(path: str | Path) -> Path:
+    """The folder to write into, made if it is not there."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out must be a folder, got the file {str(folder)!r}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.replace("(", "").replace(")", "").split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers separated by commas, got {text!r}") from None

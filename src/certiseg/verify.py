@@ -1,0 +1,364 @@
+"""The independent checker: recomputes a certificate from its stored votes and settings, by other means.
+
+This file restates design section 4 with scipy's distributions, exact integers and plain sorting, pixel by pixel in
+meaning if not in loops. It imports nothing from `stats` or `certify`: an error there must not be able to hide here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.archive import DamagedArchiveError, read_archive
+from certiseg.errors import InputError
+
+CERTIFICATE_VERSION = VOTES_VERSION = 1
+_ABSTAIN, _ROOT = -1, -2
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of all checks of one certificate."""
+
+    path: str
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+
+class _Failed(Exception):
+    """A check that makes the following ones meaningless."""
+
+
+def verify(path: str | Path, *, model: Any = None, image: Any = None) -> Verification:
+    """Check a certificate file; with a model and the image also redraw every vote from the seed.
+
+    The checks run in order and stop at the first failure that leaves nothing to compare.
+    """
+    checks: list[Check] = []
+    try:
+        for check in _checks(Path(path), model, image):
+            checks.append(check)
+    except _Failed as failure:
+        checks.append(Check(failure.args[0], False, failure.args[1]))
+    return Verification(str(path), tuple(checks))
+
+
+def _checks(path: Path, model: Any, image: Any) -> Iterator[Check]:
+    meta, arrays, votes_meta, votes = _read(path)
+    yield Check("file", True, "every array matches its recorded SHA-256")
+    yield _check_votes(votes_meta, votes)
+    settings = meta["settings"]
+    yield _check_settings(settings, votes_meta, votes, meta["radius"])
+    tree = _Tree(meta["hierarchy"])
+    if len(tree.classes) != votes["counts"].shape[2]:
+        raise _Failed("hierarchy", f"{len(tree.classes)} classes for {votes['counts'].shape[2]} in the votes")
+    region = arrays.get("region", np.ones(votes["candidate"].shape, bool))
+    if region.dtype != bool or region.shape != votes["candidate"].shape or not region.any():
+        raise _Failed("region", "must be a mask of the image with at least one pixel")
+    expected = _recompute(settings, tree, votes_meta, votes, region)
+    for name in ("critical", "vertex", "level", "set_size"):
+        stored = meta["critical"] if name == "critical" else arrays[name]
+        yield _compare(name, stored, expected[name])
+    if model is not None:
+        yield _check_redrawn(model, image, votes_meta, votes)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Settings and maps of the certificate, metadata and arrays of its votes."""
+    try:
+        archive = read_archive(path, kind="certificate", version=CERTIFICATE_VERSION)
+        arrays = {name: array for name, array in archive.arrays.items() if not name.startswith("votes.")}
+        if archive.meta["votes_path"] is None:
+            votes_meta = archive.meta["votes"]
+            votes = {n.removeprefix("votes."): a for n, a in archive.arrays.items() if n.startswith("votes.")}
+        else:
+            beside = read_archive(path.parent / archive.meta["votes_path"], kind="votes", version=VOTES_VERSION)
+            votes_meta, votes = beside.meta, beside.arrays
+        for name in ("settings", "hierarchy", "radius", "critical", "votes_digest"):
+            archive.meta[name]
+        for name in ("vertex", "level", "set_size"):
+            arrays[name]
+        recorded = _votes_digest(votes_meta, votes)
+    except DamagedArchiveError as error:
+        raise _Failed("file", str(error)) from None
+    except (KeyError, TypeError) as error:
+        raise _Failed("file", f"{path}: {error} is missing or odd") from None
+    if recorded != archive.meta["votes_digest"]:
+        raise _Failed("votes", "the votes are not those that the certificate was computed from (digest differs)")
+    return archive.meta, arrays, votes_meta, votes
+
+
+def _votes_digest(meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) -> str:
+    import hashlib
+
+    from certiseg.archive import digest
+
+    hashed = hashlib.sha256(repr((meta["n0"], meta["n"], float(meta["sigma"]), bool(meta["stopped"]))).encode())
+    for name in ("candidate", "gap", "ranking", "counts"):
+        hashed.update(digest(votes[name]).encode())
+    return hashed.hexdigest()
+
+
+def _check_votes(meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) -> Check:
+    counts, ranking, candidate = votes["counts"], votes["ranking"], votes["candidate"]
+    height, width, num_classes = counts.shape
+    if candidate.shape != (height, width) or ranking.shape[:2] != (height, width) or ranking.max() >= num_classes:
+        raise _Failed("votes", "the arrays of the votes do not fit each other")
+    totals = counts.sum(axis=-1, dtype=np.int64)
+    if (totals != meta["n"]).any():
+        row, column = np.argwhere(totals != meta["n"])[0]
+        raise _Failed("votes", f"pixel ({row}, {column}) has {totals[row, column]} votes, not n = {meta['n']}")
+    if (ranking[..., 0] != candidate).any() or (np.diff(np.sort(ranking, axis=-1).astype(int), axis=-1) == 0).any():
+        raise _Failed("votes", "the ranking must begin with the candidate and name each class once")
+    return Check("votes", True, f"{height}x{width} pixels, {num_classes} classes, n = {meta['n']} votes each")
+
+
+def _check_settings(
+    settings: Mapping[str, Any], votes_meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]], radius: float
+) -> Check:
+    from scipy.stats import norm
+
+    tau, alpha = settings["tau"], settings["alpha"]
+    if not (0.5 <= tau < 1 and 0 < alpha < 1):
+        raise _Failed("settings", f"tau = {tau} and alpha = {alpha} must lie in [0.5, 1) and (0, 1)")
+    if votes_meta["stopped"] and settings["test"] != "anytime":
+        raise _Failed("settings", "votes that may have been stopped by looking at them need the anytime test")
+    if settings["method"] in ("nested", "sets") and settings["correction"] not in ("bonferroni", "holm"):
+        raise _Failed("settings", f"{settings['correction']} is not valid for {settings['method']}")
+    if settings["method"] == "sets" and not 1 <= settings["max_set"] <= votes["ranking"].shape[2]:
+        raise _Failed("settings", f"max_set = {settings['max_set']} is more than the votes rank")
+    expected = votes_meta["sigma"] * norm.ppf(tau)
+    if not np.isclose(radius, expected, rtol=1e-9, atol=1e-12):
+        raise _Failed("radius", f"R must be sigma * Phi^-1(tau) = {expected:.6f}, got {radius:.6f}")
+    return Check("settings", True, f"{settings['method']}, tau = {tau}, alpha = {alpha}, R = {expected:.4f}")
+
+
+class _Tree:
+    """The hierarchy read afresh: for each class the list of label sets K(y, 0), K(y, 1), ... as sets of classes."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.classes = list(document["classes"])
+        levels = {int(level): vertices for level, vertices in document["levels"].items()}
+        self.names = [*self.classes, *(name for level in sorted(levels) for name in levels[level])]
+        level_of = {name: 0 for name in self.classes} | {name: k for k, vs in levels.items() for name in vs}
+        parent = {child: name for vs in levels.values() for name, children in vs.items() for child in children}
+        self.num_levels = max([0, *levels]) + 1
+        self.paths: list[list[int]] = []
+        for leaf in self.classes:
+            upward = [leaf]
+            while upward[-1] in parent:
+                upward.append(parent[upward[-1]])
+            reached = [[v for v in upward if level_of[v] <= level][-1] for level in range(self.num_levels)]
+            self.paths.append([self.names.index(name) for name in reached])
+        self.under = {
+            v: {y for y, leaf in enumerate(self.classes) if self._is_under(leaf, v, parent)} for v in self.names
+        }
+
+    @staticmethod
+    def _is_under(leaf: str, vertex: str, parent: Mapping[str, str]) -> bool:
+        while leaf != vertex and leaf in parent:
+            leaf = parent[leaf]
+        return leaf == vertex
+
+    def cover(self, classes: frozenset[int]) -> int:
+        """The id of the smallest vertex over all of the classes, -2 for the root."""
+        over = [v for v in self.names if classes <= self.under[v]]
+        return self.names.index(min(over, key=lambda v: (len(self.under[v]), self.names.index(v)))) if over else _ROOT
+
+
+def _recompute(
+    settings: Mapping[str, Any],
+    tree: _Tree,
+    votes_meta: Mapping[str, Any],
+    votes: Mapping[str, NDArray[Any]],
+    region: NDArray[np.bool_],
+) -> dict[str, Any]:
+    """critical, vertex, level and set_size as section 4 defines them."""
+    counts, candidate = votes["counts"][region].astype(np.int64), votes["candidate"][region].astype(np.int64)
+    ranking = votes["ranking"][region].astype(np.int64)
+    paths = np.array(tree.paths)
+    method, pixels = settings["method"], len(candidate)
+    member = np.array([[y in tree.under[v] for y in range(len(tree.classes))] for v in tree.names])
+    if method == "sets":
+        chain = [np.take_along_axis(counts, ranking[:, :m], axis=1).sum(axis=1) for m in _upto(settings["max_set"])]
+        levels = np.zeros((len(chain), pixels), np.int64)
+    else:
+        levels = _assigned_levels(settings, tree.num_levels, votes["gap"][region])
+        chain = [(counts * member[paths[candidate, level]]).sum(axis=1) for level in levels]
+    hits = np.stack(chain)
+    needed = _needed(settings, votes_meta["n"], hits[0])
+    passed = np.zeros(hits.shape, bool) if needed is None else hits >= needed
+    certified, finest = passed.any(axis=0), passed.argmax(axis=0)
+    level = np.where(certified, levels[finest, np.arange(pixels)], levels[-1])
+    size = np.where(certified, finest + 1, 0) if method == "sets" else np.zeros(pixels, np.int64)
+    if method == "sets":
+        cache: dict[frozenset[int], int] = {}
+        sets = (frozenset(r[:s].tolist()) for r, s in zip(ranking, size, strict=True))
+        vertex = np.array(
+            [cache[s] if s in cache else cache.setdefault(s, tree.cover(s) if s else _ABSTAIN) for s in sets]
+        )
+    else:
+        vertex = np.where(certified, paths[candidate, level], _ABSTAIN)
+    whole = {}
+    for name, values, outside in (("vertex", vertex, _ABSTAIN), ("level", level, 0), ("set_size", size, 0)):
+        whole[name] = np.full(region.shape, outside)
+        whole[name][region] = values
+    return {**whole, "critical": needed}
+
+
+def _upto(longest: int) -> range:
+    return range(1, longest + 1)
+
+
+def _assigned_levels(settings: Mapping[str, Any], num_levels: int, gap: NDArray[Any]) -> NDArray[np.int64]:
+    """(links, pixels): the levels that are tested at each pixel, finest first."""
+    pixels = len(gap)
+    if settings["method"] == "nested":
+        return np.repeat(np.arange(num_levels)[:, None], pixels, axis=1)
+    if settings["method"] == "adaptive":
+        thresholds = settings["thresholds"]
+        if sorted(thresholds) != list(thresholds) or len(thresholds) >= num_levels:
+            raise _Failed("settings", f"thresholds {thresholds} must not decrease and be fewer than the levels")
+        return sum((gap.astype(float) <= t).astype(np.int64) for t in thresholds)[None] + np.zeros((1, pixels), int)
+    level = 0 if settings["method"] == "segcertify" else settings["level"]
+    return np.full((1, pixels), level)
+
+
+def _needed(settings: Mapping[str, Any], n: int, hits: NDArray[np.int64]) -> int | None:
+    """Votes needed, from the p-values of all pixels, sorted, as the text books state each procedure."""
+    tau, alpha, k = settings["tau"], settings["alpha"], settings["k"]
+    p_of_hits = _p_values(settings["test"], n, tau)
+    total = len(hits)
+    p = np.sort(p_of_hits[hits])
+    rank = np.arange(1, total + 1)
+    correction = settings["correction"]
+    if correction == "bonferroni":
+        level = alpha / total
+    elif correction in ("holm", "kfwer"):
+        k = k if correction == "kfwer" else 1
+        levels = k * alpha / (total + k - np.maximum(rank, k))
+        failed = np.flatnonzero(p > levels)
+        level = levels[failed[0]] if failed.size else levels[-1]
+    elif correction == "by":
+        levels = rank * alpha / (total * (1 / rank).sum())
+        below = np.flatnonzero(p <= levels)
+        level = levels[below[-1]] if below.size else levels[0]
+    else:
+        raise _Failed("settings", f"unknown correction {correction!r}")
+    if settings["test"] == "anytime":
+        reached = np.flatnonzero(p_of_hits <= level)
+        return int(reached[0]) if reached.size else None
+    return _least_count(n, tau, float(level), p_of_hits)
+
+
+def _p_values(test: str, n: int, tau: float) -> NDArray[np.float64]:
+    """p-value of 0..n hits: the binomial tail, or 1 / E with E integrated numerically."""
+    hits = np.arange(n + 1)
+    if test == "fixed":
+        from scipy.stats import binom
+
+        return np.asarray(binom.sf(hits - 1, n, tau))
+    return np.minimum(1.0, np.exp(-_log_mixture(hits, n, tau)))
+
+
+def _log_mixture(hits: NDArray[np.int64], n: int, tau: float) -> NDArray[np.float64]:
+    """log of the mean over p uniform on (tau, 1) of the likelihood ratio, by Gauss-Legendre quadrature in pieces."""
+    from scipy.special import logsumexp
+
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    edges = np.linspace(tau, 1, 65)
+    width = np.diff(edges)
+    p = (edges[:-1, None] + width[:, None] * (nodes + 1) / 2).ravel()
+    mass = np.log((width[:, None] * weights / 2).ravel() / (1 - tau))
+    ratios = np.log(p / tau), np.log1p(-p) - np.log1p(-tau)
+    return np.array([logsumexp(k * ratios[0] + (n - k) * ratios[1] + mass) for k in hits])
+
+
+def _least_count(n: int, tau: float, level: float, p_of_hits: NDArray[np.float64]) -> int | None:
+    """Least k with P(Bin(n, tau) >= k) <= level; decided by exact integers where floats are too close."""
+    for k in range(n + 1):
+        if p_of_hits[k] > level * (1 + 1e-9):
+            continue
+        if p_of_hits[k] < level * (1 - 1e-9) or _tail_at_most(n, k, Fraction(tau), Fraction(level)):
+            return k
+    return None
+
+
+def _tail_at_most(n: int, k: int, tau: Fraction, level: Fraction) -> bool:
+    tail = sum(comb(n, j) * tau**j * (1 - tau) ** (n - j) for j in range(k, n + 1))
+    return tail <= level
+
+
+def _compare(name: str, stored: Any, expected: Any) -> Check:
+    if np.shape(stored) != np.shape(expected):
+        return Check(name, False, f"shape {np.shape(stored)} stored, {np.shape(expected)} recomputed")
+    if stored is None or expected is None or np.ndim(stored) == 0:
+        same = stored == expected
+        return Check(name, same, f"{expected} votes needed" if same else f"{stored} stored, {expected} recomputed")
+    differing = np.argwhere(np.asarray(stored) != expected)
+    if not len(differing):
+        return Check(name, True, f"all {np.size(expected):,} pixels agree")
+    row, column = differing[0]
+    return Check(
+        name,
+        False,
+        f"{len(differing):,} pixels differ, first ({row}, {column}): {stored[row, column]} stored, "
+        f"{expected[row, column]} recomputed",
+    )
+
+
+def _check_redrawn(model: Any, image: Any, votes_meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) -> Check:
+    """Draw the noise again from the seed and compare every vote."""
+    import torch
+
+    from certiseg.images import read_image
+    from certiseg.models.segmenter import as_segmenter
+    from certiseg.noise import image_key
+    from certiseg.votes import sample
+
+    if votes_meta["seed"] is None or image is None:
+        raise _Failed("redraw", "redrawing needs the image and votes that were sampled with a seed")
+    segmenter, recorded = as_segmenter(model), votes_meta["provenance"]
+    if image_key(read_image(image)) != votes_meta["image_key"]:
+        raise _Failed("redraw", "the image is not the one that was certified (its pixels have another hash)")
+    if segmenter.fingerprint() != recorded["model_sha256"]:
+        raise _Failed("redraw", f"the model is not the one recorded as {recorded['model']!r} (hash differs)")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(int(recorded["threads"]))
+    try:
+        options = {name: recorded[name] for name in ("batch_size", "temperature")}
+        numbers = {name: votes_meta[name] for name in ("sigma", "n0", "n", "seed")}
+        again = sample(segmenter, image, **numbers, **options, max_set=votes["ranking"].shape[2])
+    except InputError as error:
+        raise _Failed("redraw", str(error)) from None
+    finally:
+        torch.set_num_threads(threads)
+    for name in ("candidate", "gap", "ranking", "counts"):
+        differing = int((getattr(again, name) != votes[name]).sum())
+        if differing:
+            return Check(
+                "redraw",
+                False,
+                f"`{name}` differs in {differing:,} of {votes[name].size:,} values; the model is not deterministic, or "
+                "runs on another kind of device or library version",
+            )
+    return Check("redraw", True, f"all {votes_meta['n0']} + {votes_meta['n']} draws gave the same votes")
