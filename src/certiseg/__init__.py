@@ -57,6 +57,7 @@ __all__ = [
     "Scores",
     "Segmenter",
     "Votes",
+    "__version__",
     "certify",
     "critical_count",
     "evaluate",
@@ -67,7 +68,6 @@ __all__ = [
     "load_votes",
     "sample",
     "verify",
-    "__version__",
 ]
 
 

@@ -69,9 +69,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(summaries, indent=1))
     else:
-        print(
-            f"\n{summaries[-1]['claim']}\n\nwritten to {folder}/; check with: certiseg verify {folder}/*.certificate.npz"
-        )
+        print(f"\n{summaries[-1]['claim']}\n")
+        print(f"written to {folder}/; check with: certiseg verify {folder}/*.certificate.npz")
     return 0
 
 
