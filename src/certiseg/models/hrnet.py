@@ -1,0 +1,323 @@
+"""HRNetV2-W48 (Wang et al., 2020) and HRNetV2-W48-OCR (Yuan et al., 2020), with the names of the published checkpoints.
+
+Both nets take ImageNet-normalised images (B, 3, H, W) and return scores (B, classes, ceil(H / 4), ceil(W / 4)).
+Attribute names and nesting are those of the published weights, so that these load unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from certiseg.errors import InputError
+
+WIDTHS = (48, 96, 192, 384)  # channels at 1/4, 1/8, 1/16 and 1/32 of the image
+MAX_CLASSES = 65_535
+PLAIN_HEAD, OCR_HEAD = "last_layer.3.weight", "cls_head.weight"
+
+
+def hrnet_w48(num_classes: int = 19) -> HRNet:
+    """HRNetV2-W48 with fresh weights."""
+    return HRNet(num_classes)
+
+
+def hrnet_w48_ocr(num_classes: int = 171) -> HRNetOCR:
+    """HRNetV2-W48-OCR with fresh weights."""
+    return HRNetOCR(num_classes)
+
+
+def load_hrnet(path: str | Path, *, ocr: bool, num_classes: int | None = None) -> HRNet | HRNetOCR:
+    """The net of a checkpoint file, in eval mode; `num_classes` is read from the file unless given."""
+    state = read_weights(path)
+    plain, with_ocr = (PLAIN_HEAD, "HRNetV2-W48"), (OCR_HEAD, "HRNetV2-W48-OCR")
+    (head, net_name), (other_head, other_name) = (with_ocr, plain) if ocr else (plain, with_ocr)
+    if head not in state:
+        got = f"those of {other_name}" if other_head in state else f"other names ({_some(list(state))})"
+        raise InputError(f"{path} must hold the weights of {net_name} with {head}, got {got}")
+    if num_classes is None:
+        num_classes = num_classes_of(state) or 1  # with a malformed last layer any count fails below
+    with torch.device("meta"):  # nothing is allocated before the file is known to fit
+        net = hrnet_w48_ocr(num_classes) if ocr else hrnet_w48(num_classes)
+    _check_fit(net.state_dict(), state, path)
+    net.to_empty(device="cpu").load_state_dict(state)
+    return net.eval()
+
+
+def load_weights(module: nn.Module, path: str | Path) -> None:
+    """Load a checkpoint file into `module`: every name and shape fits, or nothing is changed."""
+    state = read_weights(path)
+    _check_fit(module.state_dict(), state, path)
+    module.load_state_dict(state)
+
+
+def num_classes_of(state: Mapping[str, Tensor]) -> int | None:
+    """The class count of an HRNet's weights, None where neither net's last layer is among them."""
+    heads = [state[name] for name in (PLAIN_HEAD, OCR_HEAD) if name in state and state[name].ndim == 4]
+    return heads[0].shape[0] if heads else None
+
+
+def read_weights(path: str | Path) -> dict[str, Tensor]:
+    """The tensors of a checkpoint file by name; code in the file never runs.
+
+    Reads a bare state dict or one under `state_dict`, `model_state` or `model`; the prefixes `module.` and `model.` are
+    removed where every name has them, and entries of the training loss (`loss.`) are left out.
+    """
+    content = _read_file(Path(path))
+    for key in ("state_dict", "model_state", "model"):
+        if isinstance(content, dict) and isinstance(content.get(key), dict):
+            content = content[key]
+    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+        raise InputError(f"{path} must hold a state dict (tensors by name), got {type(content).__name__}")
+    for prefix in ("module.", "model.", "module."):
+        content = {name: value for name, value in content.items() if not name.startswith("loss.")}
+        if all(name.startswith(prefix) for name in content):
+            content = {name.removeprefix(prefix): value for name, value in content.items()}
+    strange = [name for name, value in content.items() if not isinstance(value, Tensor)]
+    if strange or not content:
+        got = f"other values under {_some(strange)}" if strange else "no tensor at all"
+        raise InputError(f"{path} must hold a state dict (tensors by name), got {got}")
+    return content
+
+
+def _read_file(path: Path) -> object:
+    if not path.is_file():
+        raise InputError(f"weights must be a file, got {path}, which is {'a folder' if path.is_dir() else 'missing'}")
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        with warnings.catch_warnings():  # remarks on the file's age or kind say nothing a user can act on
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # damaged bytes can raise anything while being parsed
+        named = re.search(r"GLOBAL ([\w.]+)", str(error))
+        got = f"one that asks for {named[1]}, which was not run" if named else "one that is damaged or of another kind"
+        got = "an empty file" if path.stat().st_size == 0 else got
+        rule = "must be an intact, readable PyTorch or safetensors file with nothing but tensors"
+        raise InputError(f"{path} {rule}, got {got}; save the state dict alone") from error
+
+
+def _check_fit(wanted: Mapping[str, Tensor], state: dict[str, Tensor], path: str | Path) -> None:
+    """Raise unless `state` has the names, shapes and kinds of `wanted`; absent BN counters become 0."""
+    for name in wanted:
+        if name.endswith(".num_batches_tracked"):  # unknown to PyTorch before 0.4.1, and unused at a fixed momentum
+            state.setdefault(name, torch.tensor(0))
+    missing = [name for name in wanted if name not in state]
+    unexpected = [name for name in state if name not in wanted]
+    shapes = {name: (list(state[name].shape), list(wanted[name].shape)) for name in wanted if name in state}
+    wrong = [f"{name} {got} instead of {want}" for name, (got, want) in shapes.items() if got != want]
+    built, found = num_classes_of(wanted), num_classes_of(state)
+    problems = [f"built for {built} classes, file has {found}"] if built and found and built != found else []
+    listed = {"missing": missing, "unexpected": unexpected, "of wrong shape": wrong}
+    problems += [f"{len(names)} {what} ({_some(names)})" for what, names in listed.items() if names]
+    if problems:
+        raise InputError(f"{path} must hold this network's weights, got a mismatch: {', '.join(problems)}")
+    broken = [name for name in wanted if not _usable(state[name], wanted[name])]
+    if broken:
+        raise InputError(f"{path} must hold finite numbers, got others in {len(broken)} tensors ({_some(broken)})")
+
+
+def _usable(value: Tensor, like: Tensor) -> bool:
+    if value.layout != torch.strided or value.device.type != "cpu" or value.is_complex():
+        return False
+    return value.is_floating_point() == like.is_floating_point() and bool(torch.isfinite(value.float()).all())
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few names; the file wrote them, so anything that could upset a terminal is escaped."""
+    shown = [name if name.isprintable() else repr(name) for name in (name[:100] for name in names[:3])]
+    return ", ".join(shown) + (", ..." if len(names) > 3 else "")
+
+
+def _conv(inputs: int, outputs: int, kernel: int = 3, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+
+
+def _conv_bn(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, *, relu: bool = True) -> nn.Sequential:
+    layers: list[nn.Module] = [_conv(inputs, outputs, kernel, stride), nn.BatchNorm2d(outputs)]
+    return nn.Sequential(*layers, *([nn.ReLU(inplace=True)] if relu else []))
+
+
+def _enlarge(x: Tensor, size: Sequence[int]) -> Tensor:
+    return F.interpolate(x, size=list(size), mode="bilinear", align_corners=True)
+
+
+class _Basic(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.conv1, self.bn1 = _conv(width, width), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = _conv(width, width), nn.BatchNorm2d(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        return F.relu(self.bn2(self.conv2(y)) + x, inplace=True)
+
+
+class _Bottleneck(nn.Module):
+    def __init__(self, inputs: int, middle: int = 64, outputs: int = 256):
+        super().__init__()
+        self.conv1, self.bn1 = _conv(inputs, middle, 1), nn.BatchNorm2d(middle)
+        self.conv2, self.bn2 = _conv(middle, middle), nn.BatchNorm2d(middle)
+        self.conv3, self.bn3 = _conv(middle, outputs, 1), nn.BatchNorm2d(outputs)
+        self.downsample = nn.Identity() if inputs == outputs else _conv_bn(inputs, outputs, 1, relu=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        y = F.relu(self.bn2(self.conv2(y)), inplace=True)
+        return F.relu(self.bn3(self.conv3(y)) + self.downsample(x), inplace=True)
+
+
+class _Fuse(nn.ModuleList):
+    """One output of an exchange: the ReLU of the sum of all branches, each brought to the target's size and width."""
+
+    def __init__(self, widths: Sequence[int], target: int):
+        super().__init__(self._path(widths, source, target) for source in range(len(widths)))
+        self.target = target
+
+    @staticmethod
+    def _path(widths: Sequence[int], source: int, target: int) -> nn.Module:
+        if source == target:
+            return nn.Identity()
+        if source > target:
+            return _conv_bn(widths[source], widths[target], 1, relu=False)
+        halvings = [_conv_bn(widths[source], widths[source], stride=2) for _ in range(target - source - 1)]
+        return nn.Sequential(*halvings, _conv_bn(widths[source], widths[target], stride=2, relu=False))
+
+    def forward(self, xs: Sequence[Tensor]) -> Tensor:
+        size = xs[self.target].shape[-2:]
+        paths = enumerate(zip(self, xs, strict=True))
+        ys = [_enlarge(path(x), size) if source > self.target else path(x) for source, (path, x) in paths]
+        return F.relu(sum(ys[1:], ys[0]), inplace=True)
+
+
+class _Exchange(nn.Module):
+    """Four residual blocks on every branch, then every branch to every other."""
+
+    def __init__(self, widths: Sequence[int]):
+        super().__init__()
+        self.branches = nn.ModuleList(nn.Sequential(*(_Basic(width) for _ in range(4))) for width in widths)
+        self.fuse_layers = nn.ModuleList(_Fuse(widths, target) for target in range(len(widths)))
+
+    def forward(self, xs: Sequence[Tensor]) -> list[Tensor]:
+        xs = [branch(x) for branch, x in zip(self.branches, xs, strict=True)]
+        return [fuse(xs) for fuse in self.fuse_layers]
+
+
+class _Transition(nn.ModuleList):
+    """Keep the branches and start one more, at half the last one's resolution."""
+
+    def __init__(self, old: Sequence[int], new: Sequence[int]):
+        kept = [nn.Identity() if a == b else _conv_bn(a, b) for a, b in zip(old, new[:-1], strict=True)]
+        super().__init__([*kept, nn.Sequential(_conv_bn(old[-1], new[-1], stride=2))])
+
+    def forward(self, xs: Sequence[Tensor]) -> list[Tensor]:
+        return [path(x) for path, x in zip(self, [*xs, xs[-1]], strict=True)]
+
+
+class _Backbone(nn.Module):
+    def __init__(self, num_classes: int):
+        if not isinstance(num_classes, int) or not 1 <= num_classes <= MAX_CLASSES:
+            raise InputError(f"num_classes must be a whole number from 1 to {MAX_CLASSES}, got {num_classes!r}")
+        super().__init__()
+        self.conv1, self.bn1 = _conv(3, 64, stride=2), nn.BatchNorm2d(64)
+        self.conv2, self.bn2 = _conv(64, 64, stride=2), nn.BatchNorm2d(64)
+        self.layer1 = nn.Sequential(_Bottleneck(64), *(_Bottleneck(256) for _ in range(3)))
+        self.transition1 = _Transition([256], WIDTHS[:2])
+        self.stage2 = nn.Sequential(_Exchange(WIDTHS[:2]))
+        self.transition2 = _Transition(WIDTHS[:2], WIDTHS[:3])
+        self.stage3 = nn.Sequential(*(_Exchange(WIDTHS[:3]) for _ in range(4)))
+        self.transition3 = _Transition(WIDTHS[:3], WIDTHS)
+        self.stage4 = nn.Sequential(*(_Exchange(WIDTHS) for _ in range(3)))
+
+    def features(self, images: Tensor) -> Tensor:
+        """The four branches side by side at 1/4 of the image, (B, 720, ceil(H / 4), ceil(W / 4))."""
+        x = F.relu(self.bn1(self.conv1(images)), inplace=True)
+        x = self.layer1(F.relu(self.bn2(self.conv2(x)), inplace=True))
+        xs = self.stage2(self.transition1([x]))
+        xs = self.stage4(self.transition3(self.stage3(self.transition2(xs))))
+        return torch.cat([xs[0], *(_enlarge(x, xs[0].shape[-2:]) for x in xs[1:])], 1)
+
+
+def _head(num_classes: int) -> nn.Sequential:
+    width = sum(WIDTHS)
+    mix = [nn.Conv2d(width, width, 1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
+    return nn.Sequential(*mix, nn.Conv2d(width, num_classes, 1))
+
+
+class HRNet(_Backbone):
+    """HRNetV2-W48: scores from the four concatenated resolutions."""
+
+    def __init__(self, num_classes: int):
+        super().__init__(num_classes)
+        self.last_layer = _head(num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.last_layer(self.features(images))
+
+
+def _transform(*widths: int) -> list[nn.Module]:
+    """1x1 convolutions, each followed by BN and ReLU in a sequence of their own (as the published names have it)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layers += [_conv(inputs, outputs, 1), nn.Sequential(nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))]
+    return layers
+
+
+class _ObjectAttention(nn.Module):
+    """Each pixel's mixture of the K object regions, weighted by the likeness of pixel and region."""
+
+    def __init__(self, width: int, key_width: int):
+        super().__init__()
+        self.f_pixel = nn.Sequential(*_transform(width, key_width, key_width))
+        self.f_object = nn.Sequential(*_transform(width, key_width, key_width))
+        self.f_down = nn.Sequential(*_transform(width, key_width))
+        self.f_up = nn.Sequential(*_transform(key_width, width))
+
+    def forward(self, x: Tensor, regions: Tensor) -> Tensor:
+        query = self.f_pixel(x)
+        key, value = self.f_object(regions).flatten(2), self.f_down(regions).flatten(2)  # (B, 256, K)
+        likeness = query.flatten(2).transpose(1, 2) @ key * key.shape[1] ** -0.5
+        mixture = likeness.softmax(dim=2) @ value.transpose(1, 2)
+        return self.f_up(mixture.transpose(1, 2).reshape(query.shape))
+
+
+class _OCRHead(nn.Module):
+    def __init__(self, width: int, key_width: int):
+        super().__init__()
+        self.object_context_block = _ObjectAttention(width, key_width)
+        self.conv_bn_dropout = nn.Sequential(*_transform(2 * width, width), nn.Dropout2d(0.05))
+
+    def forward(self, x: Tensor, regions: Tensor) -> Tensor:
+        return self.conv_bn_dropout(torch.cat([self.object_context_block(x, regions), x], 1))
+
+
+class HRNetOCR(_Backbone):
+    """HRNetV2-W48-OCR: auxiliary scores weigh the pixels of each object region, and regions refine the pixels."""
+
+    def __init__(self, num_classes: int, width: int = 512, key_width: int = 256):
+        super().__init__(num_classes)
+        self.conv3x3_ocr = nn.Sequential(
+            nn.Conv2d(sum(WIDTHS), width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
+        )
+        self.ocr_distri_head = _OCRHead(width, key_width)
+        self.cls_head = nn.Conv2d(width, num_classes, 1)
+        self.aux_head = _head(num_classes)
+
+    def both_scores(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """(auxiliary, final) scores, for a training loss on both."""
+        x = self.features(images)
+        auxiliary = self.aux_head(x)
+        x = self.conv3x3_ocr(x)
+        weights = auxiliary.flatten(2).softmax(dim=2)  # over the pixels: where each class is
+        regions = (weights @ x.flatten(2).transpose(1, 2)).transpose(1, 2).unsqueeze(3)  # (B, 512, K, 1)
+        return auxiliary, self.cls_head(self.ocr_distri_head(x, regions))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.both_scores(images)[1]
