@@ -70,6 +70,7 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
 def _add_optimisation(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("optimisation")
     group.add_argument("--epochs", type=int, default=30, help="(default 30)")
+    group.add_argument("--stop-after", type=int, metavar="N", help="leave after epoch N; --resume goes on from there")
     group.add_argument("--steps-per-epoch", type=int, help="default: one pass over the images")
     group.add_argument("--optimizer", default="adamw", help="adamw (default) or sgd")
     group.add_argument("--lr", type=float, default=1e-3, help="largest learning rate (default 0.001)")

@@ -12,7 +12,7 @@ NOISE_MODES = ("alternate", "mixed")
 SCHEDULES = ("poly", "one-cycle")
 OPTIMIZERS = ("adamw", "sgd")
 # May differ between a run and its continuation: they say where and how fast, never what is computed.
-PLACE = ("out", "root", "resume", "progress", "tensorboard", "half")
+PLACE = ("out", "root", "resume", "progress", "tensorboard", "half", "stop_after")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,7 @@ class TrainConfig:
     progress: bool = True
     tensorboard: bool = True
     half: bool = False
+    stop_after: int | None = None
 
     def __post_init__(self) -> None:
         for name, (rule, holds) in _rules(self).items():
@@ -83,6 +84,7 @@ def _rules(config: TrainConfig) -> dict[str, tuple[str, bool]]:
         "noise": (f"be one of {', '.join(NOISE_MODES)}", config.noise in NOISE_MODES),
         "noisy_share": ("be in [0, 1]", 0 <= config.noisy_share <= 1),
         "epochs": ("be at least 1", config.epochs >= 1),
+        "stop_after": ("be at least 1", config.stop_after is None or config.stop_after >= 1),
         "steps_per_epoch": ("be at least 1", config.steps_per_epoch is None or config.steps_per_epoch >= 1),
         "batch_size": ("be at least 2, for BatchNorm", config.batch_size >= 2),
         "crop": ("be height and width of at least 32", min(config.crop) >= 32),

@@ -70,7 +70,7 @@ def train(config: TrainConfig, data: tuple[Dataset, Dataset] | None = None) -> l
         wanted = config.tensorboard and process.first
         board = Board(config.folder / "tensorboard", wanted=wanted, first_step=run.epoch * run.steps_per_epoch)
         trained = process.wrap(run.network)
-        while run.epoch < config.epochs:
+        while run.epoch < min(config.epochs, config.stop_after or config.epochs):
             _one_epoch(run, trained, board)
         board.close()
         return run.rows
