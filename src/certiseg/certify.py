@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from certiseg import kernels
 from certiseg.certificate import METHODS, Certificate, Method, Settings, Test
 from certiseg.errors import InputError
-from certiseg.hierarchy import ABSTAIN, Hierarchy, check_thresholds, flat_hierarchy
+from certiseg.hierarchy import ABSTAIN, ROOT, Hierarchy, check_thresholds, flat_hierarchy
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.binomial import CountTest, binomial_test
 from certiseg.stats.correction import CORRECTIONS, Correction
@@ -38,7 +38,7 @@ class _Chains:
     hits: NDArray[np.uint16]
     """(links, N): votes inside each label set, finest first."""
     level: NDArray[np.uint8]
-    """(links + 1, N) or (links + 1, 1): hierarchy level of each link, and last the one that abstentions count at."""
+    """Hierarchy level, by pixel (1, N) or by link (links + 1, 1), abstentions last."""
 
 
 def certify(
@@ -119,15 +119,14 @@ def _adaptive(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: ND
     level = np.zeros(gap.shape, np.uint8)
     for threshold in settings.thresholds:
         level += gap.astype(np.float64) <= threshold
-    starts, leaves = _path_tables(hierarchy)
-    hits = kernels.level_hits(_pick(votes.counts, inside), _pick(votes.candidate, inside), level, starts, leaves)
-    return _Chains(hits, np.stack([level, level]))
+    candidate = _pick(votes.candidate, inside)
+    hits = kernels.level_hits(_pick(votes.counts, inside), candidate, level, _masks(hierarchy))
+    return _Chains(hits, level[None])
 
 
 def _nested(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
     """Every level of the candidate's path to the root, finest first; abstentions count at the last level."""
-    starts, leaves = _path_tables(hierarchy)
-    hits = kernels.path_hits(_pick(votes.counts, inside), _pick(votes.candidate, inside), starts, leaves)
+    hits = kernels.path_hits(_pick(votes.counts, inside), _pick(votes.candidate, inside), _masks(hierarchy))
     levels = [*range(hierarchy.num_levels), hierarchy.num_levels - 1]
     return _Chains(hits, np.array(levels, np.uint8)[:, None])
 
@@ -141,10 +140,9 @@ def _sets(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArra
 
 
 def _fixed_level(votes: Votes, hierarchy: Hierarchy, inside: NDArray[Any] | None, level: int) -> _Chains:
-    starts, leaves = _path_tables(hierarchy)
     candidate = _pick(votes.candidate, inside)
     levels = np.full(candidate.shape, level, np.uint8)
-    hits = kernels.level_hits(_pick(votes.counts, inside), candidate, levels, starts, leaves)
+    hits = kernels.level_hits(_pick(votes.counts, inside), candidate, levels, _masks(hierarchy))
     return _Chains(hits, np.full((2, 1), level, np.uint8))
 
 
@@ -170,33 +168,20 @@ def _maps(
 ) -> dict[str, NDArray[Any]]:
     """vertex, level and set_size of every pixel of the image."""
     certified = link < len(chains.hits)
-    levels = (
-        chains.level if chains.level.shape[1] > 1 else np.broadcast_to(chains.level, (len(chains.level), len(link)))
-    )
-    level = np.take_along_axis(levels, link[None].astype(np.intp), axis=0)[0]
+    level = chains.level[link, 0] if chains.level.shape[1] == 1 else chains.level[0]
     if settings.method == "sets":
-        set_size = np.where(certified, link + 1, 0).astype(np.uint8)
-        vertex = _covers(hierarchy, _pick(votes.ranking, inside), set_size)
+        set_size = (link + 1) * certified
+        ranking = _pick(votes.ranking, inside)
+        vertex = kernels.covers(ranking, set_size, hierarchy.ancestors, hierarchy.members, ABSTAIN, ROOT)
     else:
         set_size = np.zeros(link.shape, np.uint8)
-        path = hierarchy.ancestors[_pick(votes.candidate, inside), level]
-        vertex = np.where(certified, path, np.int32(ABSTAIN))
+        candidate = _pick(votes.candidate, inside)
+        vertex = kernels.vertices_at(candidate, level, certified, hierarchy.ancestors, ABSTAIN)
     return {
         "vertex": _place(vertex, votes.size, inside, ABSTAIN),
         "level": _place(level, votes.size, inside, 0),
         "set_size": _place(set_size, votes.size, inside, 0),
     }
-
-
-def _covers(hierarchy: Hierarchy, ranking: NDArray[Any], set_size: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """The lowest vertex that covers each certified set, found once per distinct set."""
-    vertex = np.full(len(ranking), ABSTAIN, np.int32)
-    for size in np.unique(set_size[set_size > 0]):
-        members = ranking[set_size == size, :size].astype(np.int64)
-        code = np.sort(members, axis=1) @ (hierarchy.num_classes ** np.arange(size, dtype=np.int64))
-        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-        vertex[set_size == size] = np.array([hierarchy.cover(members[i]) for i in first], np.int32)[inverse]
-    return vertex
 
 
 def _place(values: NDArray[Any], size: tuple[int, int], inside: NDArray[Any] | None, outside: int) -> NDArray[Any]:
@@ -215,18 +200,9 @@ def _pick(array: NDArray[Any], inside: NDArray[Any] | None) -> NDArray[Any]:
 
 
 @lru_cache(maxsize=16)
-def _path_tables(hierarchy: Hierarchy) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """starts (C, L+1) and leaves (C, C): row y lists y, then the classes that each level of its path adds."""
-    num_classes, num_levels = hierarchy.num_classes, hierarchy.num_levels
-    starts = np.zeros((num_classes, num_levels + 1), np.int32)
-    leaves = np.zeros((num_classes, num_classes), np.int32)
-    for leaf in range(num_classes):
-        listed: list[int] = []
-        for level in range(num_levels):
-            listed += [c for c in hierarchy.leaves(int(hierarchy.ancestors[leaf, level])) if c not in listed]
-            starts[leaf, level + 1] = len(listed)
-        leaves[leaf, : len(listed)] = listed
-    return starts, leaves
+def _masks(hierarchy: Hierarchy) -> NDArray[np.uint16]:
+    """(C, L, C): all ones at the leaves under K(y, l)."""
+    return hierarchy.members[hierarchy.ancestors].astype(np.uint16) * np.uint16(0xFFFF)
 
 
 # -- the radius map ----------------------------------------------------------------------------------------------

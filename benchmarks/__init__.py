@@ -1,0 +1,1 @@
+"""Benchmarks: ratios of speed and memory measured within one run."""

@@ -1,0 +1,53 @@
+"""How figures are taken: interleaved repeats in one process, medians, peak memory of a subprocess."""
+
+from __future__ import annotations
+
+import operator
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number beside its aim."""
+
+    name: str
+    value: float
+    aim: float
+    direction: Literal["<=", ">="]
+
+    @property
+    def met(self) -> bool:
+        return {"<=": operator.le, ">=": operator.ge}[self.direction](self.value, self.aim)
+
+
+def interleaved_ratio(slow: Callable[[], Any], fast: Callable[[], Any], *, repeats: int = 5) -> float:
+    """Median time of `slow` over median time of `fast`, measured in turns after one warm-up of each."""
+    slow(), fast()
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeats):
+        for run, taken in zip((slow, fast), times, strict=True):
+            started = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - started)
+    return statistics.median(times[0]) / statistics.median(times[1])
+
+
+def peak_memory(code: str) -> int:
+    """Peak resident bytes of a fresh Python process that runs the code."""
+    program = f"{code}\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[-1]) * 1024
+
+
+def machine() -> str:
+    """The machine and its load, to be printed above every table."""
+    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {load}"
