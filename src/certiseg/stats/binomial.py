@@ -59,6 +59,8 @@ class BinomialTest:
     def critical(self, level: float) -> int | None:
         if not level > 0:
             return None
+        if level >= 1:
+            return 0
         hits = self.n + 1 - int(np.searchsorted(self.p_values[::-1], level * (1 + _NEAR), side="right"))
         while hits <= self.n and not self._rejects(hits, level):
             hits += 1
