@@ -7,88 +7,32 @@ inputs leave [0, 1]; nobody clips them outside the segmenter.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certiseg import kernels
 from certiseg.errors import InputError
-
-ScoreKind = Literal["logits", "probabilities", "labels"]
-Arrays = Literal["torch", "numpy"]
-
-_PREPARATION = (
-    "kind",
-    "arrays",
-    "mean",
-    "std",
-    "align_corners",
-    "divisible_by",
-    "input_size",
-    "integer_input",
-    "window",
-    "backend",
+from certiseg.models.outputs import (
+    ScoreKind,
+    Scores,
+    check_values,
+    look_like_probabilities,
+    tensor_of,
+    tensor_of_array,
 )
+from certiseg.models.preparation import Preparation, Resize, window_starts
+
+Arrays = Literal["torch", "numpy"]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-
-
-@dataclass(frozen=True)
-class Scores:
-    """What the model says about a batch, at the model's own resolution, and how that extends to the image."""
-
-    values: Tensor
-    """(B, C, h, w) float32 scores, or (B, h, w) integer labels."""
-    kind: ScoreKind
-    full: tuple[int, int]
-    """Size to which the values are up-sampled (bilinearly; labels by nearest neighbour)."""
-    crop: tuple[int, int]
-    """The image's own size: the top left part of `full`."""
-    align_corners: bool
-
-    def labels(self) -> NDArray[np.integer]:
-        """(B, H, W): the arg max of every pixel, ties to the lowest class."""
-        if self.kind == "labels":
-            return _nearest(self.values, self.full, self.crop).cpu().numpy()
-        if self.values.device.type != "cpu":
-            return self._at_full_size().argmax(1).to(torch.int32).cpu().numpy()
-        found = np.empty((len(self.values), *self.crop), np.uint8 if self.values.shape[1] <= 256 else np.uint16)
-        for scores, label in zip(self._channels_last(), found, strict=True):
-            kernels.labels_of_scores(scores, self._interpolation(), label)
-        return found
-
-    def add_posteriors(self, sums: NDArray[np.uint32], *, unit: int, temperature: float) -> None:
-        """Add the posteriors of every draw to sums (H, W, C) in fixed point, where `unit` stands for one."""
-        if self.kind == "labels":
-            for label in self.labels():
-                kernels.add_label_posteriors(label, np.uint32(unit), sums)
-        elif self.values.device.type != "cpu":
-            scores = self._at_full_size()
-            posterior = (scores / temperature).softmax(1) if self.kind == "logits" else scores / scores.sum(1, True)
-            sums += (posterior.double() * unit).long().sum(0).permute(1, 2, 0).cpu().numpy().astype(np.uint32)
-        else:
-            inverse = np.float32(1 / temperature if self.kind == "logits" else 0)
-            for scores in self._channels_last():
-                kernels.add_posteriors(scores, self._interpolation(), inverse, np.uint32(unit), sums)
-
-    def _channels_last(self) -> NDArray[np.float32]:
-        return np.ascontiguousarray(self.values.permute(0, 2, 3, 1).numpy())
-
-    def _interpolation(self) -> kernels.Interpolation:
-        source = (int(self.values.shape[2]), int(self.values.shape[3]))
-        return kernels.interpolation(source, self.full, self.crop, align_corners=self.align_corners)
-
-    def _at_full_size(self) -> Tensor:
-        scores = _upsample(self.values, self.full, self.align_corners)
-        return scores[:, :, : self.crop[0], : self.crop[1]]
 
 
 class Segmenter:
@@ -99,8 +43,10 @@ class Segmenter:
         `logits`, or an object with `.logits`, is looked into.
     scores: what it returns: "logits", "probabilities" or "labels" (labels need num_classes).
     mean, std: per channel, subtracted from and divided into the [0, 1] image.
+    bgr: the model wants blue first.
     divisible_by: sides are padded (with zeros, after the normalisation) to a multiple, and the scores cropped.
-    input_size: (height, width) the model insists on; the image is resized to it, the scores back.
+    input_size: (height, width) the model insists on, or its shorter side; the image is resized to it, the scores back.
+    resize: how: "bilinear", "antialiased" or "bicubic" (the last two average where the image shrinks, as Pillow does).
     integer_input: the model takes uint8: values are rounded and clamped to 0..255 (no mean and std then).
     window: (height, width) of sliding windows over larger images, half overlapping; scores are averaged.
     hierarchy: the preset over its classes, where there is one.
@@ -116,9 +62,11 @@ class Segmenter:
         arrays: Arrays = "torch",
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
+        bgr: bool = False,
         align_corners: bool = False,
         divisible_by: int = 1,
-        input_size: tuple[int, int] | None = None,
+        input_size: tuple[int, int] | int | None = None,
+        resize: Resize = "bilinear",
         integer_input: bool = False,
         window: tuple[int, int] | None = None,
         hierarchy: str | None = None,
@@ -129,33 +77,25 @@ class Segmenter:
             raise InputError(f"model must be a torch module or a callable, got {type(model).__name__}")
         _require_one_of("scores", scores, get_args(ScoreKind))
         _require_one_of("arrays", arrays, get_args(Arrays))
-        if class_names is not None and num_classes is not None and len(class_names) != num_classes:
-            raise InputError(f"class_names must name the {num_classes} classes, got {len(class_names)} names")
-        if scores == "labels" and num_classes is None and class_names is None:
-            raise InputError("num_classes must be given for a model that returns labels")
-        if integer_input and (mean is not None or std is not None):
-            raise InputError("mean and std must not be given for a model that takes whole numbers 0..255")
-        if divisible_by < 1:
-            raise InputError(f"divisible_by must be at least 1, got {divisible_by}")
-        if sum(option is not None for option in (input_size, window)) > 1:
-            raise InputError("input_size and window must not both be given")
         self.model = model
-        self.class_names = tuple(class_names) if class_names is not None else None
-        self.num_classes = len(class_names) if class_names is not None else num_classes
+        self.class_names, self.num_classes = _classes(class_names, num_classes, scores)
         self.kind: ScoreKind = scores
         self.arrays: Arrays = arrays
-        self.mean = _per_channel("mean", mean)
-        self.std = _per_channel("std", std)
-        if self.std is not None and min(self.std) <= 0:
-            raise InputError(f"std must be positive, got {self.std}")
         self.align_corners = align_corners
-        self.divisible_by = divisible_by
-        self.input_size = input_size
-        self.integer_input = integer_input
-        self.window = window
+        self.prepare = Preparation(
+            mean=mean if mean is None else tuple(mean),
+            std=std if std is None else tuple(std),
+            bgr=bgr,
+            divisible_by=divisible_by,
+            input_size=input_size,
+            resize=resize,
+            integer_input=integer_input,
+            window=window,
+        )
         self.hierarchy = hierarchy
         self.name = name or type(model).__name__
         self.backend = backend
+        self._seen = False
         if isinstance(model, torch.nn.Module):
             model.eval()
 
@@ -179,78 +119,89 @@ class Segmenter:
 
         return self(as_batch(read_image(image)[None])).labels()[0]
 
+    def adjusted(self, **changes: Any) -> Segmenter:
+        """The same model with some of the settings of the constructor (or `model` itself) changed, checked again."""
+        twin = copy.copy(self)
+        steps = asdict(self.prepare)
+        same = {name: getattr(self, name) for name in ("num_classes", "class_names", "arrays", "align_corners")}
+        same |= {name: getattr(self, name) for name in ("hierarchy", "name", "backend")}
+        settings: dict[str, Any] = {"model": self.model, "scores": self.kind, **same, **steps, **changes}
+        if "class_names" in changes and "num_classes" not in changes:
+            settings["num_classes"] = None
+        Segmenter.__init__(twin, settings.pop("model"), **settings)
+        return twin
+
     def fingerprint(self) -> str:
         """A hash of the model's parameters and of the preparation around it, to tell two models apart."""
-        hashed = hashlib.sha256(repr(sorted(self.preparation().items())).encode())
         if isinstance(self.model, torch.nn.Module):
-            for name, tensor in sorted(self.model.state_dict().items()):
-                hashed.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-                hashed.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-        elif hasattr(self.model, "fingerprint"):
-            hashed.update(self.model.fingerprint().encode())
-        else:
-            hashed.update(getattr(self.model, "__qualname__", type(self.model).__qualname__).encode())
-        return hashed.hexdigest()
+            return fingerprint_of("", self.model.state_dict(), self.preparation())
+        if hasattr(self.model, "fingerprint"):
+            return fingerprint_of(self.model.fingerprint(), {}, self.preparation())
+        name = getattr(self.model, "__qualname__", type(self.model).__qualname__)
+        return fingerprint_of(name, {}, self.preparation())
 
     def preparation(self) -> dict[str, Any]:
         """What happens around the model, as recorded with every vote."""
-        return {field: getattr(self, field) for field in _PREPARATION}
+        around = {name: getattr(self, name) for name in ("kind", "arrays", "align_corners", "backend")}
+        return {**around, **asdict(self.prepare)}
 
     def _needs_tiling(self, images: Tensor) -> bool:
-        return self.window is not None and (images.shape[2] > self.window[0] or images.shape[3] > self.window[1])
+        window = self.prepare.window
+        return window is not None and (images.shape[2] > window[0] or images.shape[3] > window[1])
 
     def _whole(self, images: Tensor) -> Scores:
         size = (int(images.shape[2]), int(images.shape[3]))
-        prepared, full = self._prepare(images)
+        prepared, full = self.prepare(images)
         return Scores(self._run(prepared), self.kind, full, size, self.align_corners)
-
-    def _prepare(self, images: Tensor) -> tuple[Tensor, tuple[int, int]]:
-        """The model's own input, and the size in pixels that its output covers."""
-        height, width = images.shape[2:]
-        if self.input_size is not None:
-            images = _upsample(images, self.input_size, False)
-        if self.integer_input:
-            images = (images * 255).round().clamp(0, 255).to(torch.uint8)
-        if self.mean is not None:
-            images = images - torch.tensor(self.mean, device=images.device).view(1, 3, 1, 1)
-        if self.std is not None:
-            images = images / torch.tensor(self.std, device=images.device).view(1, 3, 1, 1)
-        if self.input_size is None and self.divisible_by > 1:
-            bottom, right = -height % self.divisible_by, -width % self.divisible_by
-            images = F.pad(images, (0, right, 0, bottom))
-            return images, (height + bottom, width + right)
-        return images, (height, width)
 
     def _run(self, images: Tensor) -> Tensor:
         """Call the model and bring what it returns into (B, C, h, w) float32 or (B, h, w) integers."""
-        if self.arrays == "numpy":
-            output = torch.from_numpy(np.ascontiguousarray(self.model(images.permute(0, 2, 3, 1).cpu().numpy())))
-            values = output.movedim(-1, 1) if output.ndim == 4 and self.kind != "labels" else output
-        else:
-            values = _tensor_of(self.model(images))
+        try:
+            if self.arrays == "numpy":
+                output = tensor_of_array(self.model(images.permute(0, 2, 3, 1).cpu().numpy()))
+                values = output.movedim(-1, 1) if output.ndim == 4 else output
+            else:
+                values = tensor_of(self.model(images))
+        except InputError:
+            raise
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0].removesuffix(".")
+            raise InputError(
+                f"model {self.name} must accept {images.dtype} images of shape {tuple(images.shape)}, got: {reason}; "
+                "if sides must be multiples or fixed, set divisible_by or input_size"
+            ) from error
+        return self._checked_shape(values, len(images))
+
+    def _checked_shape(self, values: Tensor, batch: int) -> Tensor:
         if self.kind == "labels" and values.ndim == 4 and values.shape[1] == 1:
             values = values[:, 0]
         expected = 3 if self.kind == "labels" else 4
-        if values.ndim != expected or len(values) != len(images):
+        if values.ndim != expected or len(values) != batch or values.numel() == 0:
             wanted = "(B, h, w)" if expected == 3 else "(B, C, h, w)"
             raise InputError(
-                f"model must return {self.kind} of shape {wanted} for a batch of {len(images)}, "
+                f"model must return {self.kind} of shape {wanted} for a batch of {batch}, "
                 f"got {tuple(values.shape)}; set scores= to what it returns"
             )
-        return values.long() if self.kind == "labels" else values.float()
+        if self.kind != "labels":
+            return values.float()
+        labels = values.long()
+        if values.is_floating_point() and not bool((labels == values).all()):
+            raise InputError("model must return whole numbers as labels, got fractions; set scores= to what it returns")
+        return labels
 
     def _tiled(self, images: Tensor) -> Scores:
         """Scores averaged over half overlapping windows; the noise was drawn for the whole image before."""
-        assert self.window is not None
+        window = self.prepare.window
+        assert window is not None
         if self.kind == "labels":
             raise InputError("window must not be set for a model that returns labels: they cannot be averaged")
         height, width = (int(side) for side in images.shape[2:])
         total: Tensor | None = None
         times = torch.zeros(height, width, device=images.device)
-        for top in window_starts(height, self.window[0]):
-            for left in window_starts(width, self.window[1]):
-                part = (..., slice(top, top + self.window[0]), slice(left, left + self.window[1]))
-                values = self._whole(images[part])._at_full_size()
+        for top in window_starts(height, window[0]):
+            for left in window_starts(width, window[1]):
+                part = (..., slice(top, top + window[0]), slice(left, left + window[1]))
+                values = self._whole(images[part]).at_full_size()
                 if total is None:
                     total = torch.zeros(len(images), values.shape[1], height, width, device=images.device)
                 total[part] += values
@@ -259,21 +210,15 @@ class Segmenter:
         return Scores(total / times, self.kind, (height, width), (height, width), self.align_corners)
 
     def _check(self, scores: Scores) -> None:
-        values = scores.values
-        if scores.kind == "labels":
-            assert self.num_classes is not None
-            low, high = int(values.min()), int(values.max())
-            if low < 0 or high >= self.num_classes:
-                raise InputError(f"model must return labels in 0..{self.num_classes - 1}, got {low}..{high}")
-            return
-        if not bool(torch.isfinite(values).all()):
-            raise InputError("model must return finite scores, got NaN or infinity; nothing is certified from them")
-        if scores.kind == "probabilities" and float(values.min()) < 0:
-            raise InputError(f"model must return probabilities >= 0, got {float(values.min()):g}; set scores='logits'?")
+        check_values(scores.values, scores.kind, self.num_classes)
+        if not self._seen and scores.kind == "logits" and look_like_probabilities(scores.values):
+            raise InputError(
+                f"model {self.name} must return logits as set, got scores that add up to 1 at every pixel; "
+                "set scores='probabilities' (--scores probabilities)"
+            )
+        self._seen = True
         if self.num_classes is None:
-            self.num_classes = int(values.shape[1])
-        if values.shape[1] != self.num_classes:
-            raise InputError(f"model must return {self.num_classes} scores per pixel, got {values.shape[1]}")
+            self.num_classes = int(scores.values.shape[1])
 
 
 def as_segmenter(model: Any) -> Segmenter:
@@ -286,50 +231,29 @@ def as_batch(pixels: NDArray[np.float32]) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2)
 
 
-def window_starts(side: int, window: int) -> list[int]:
-    """Where windows begin along a side: every half window, the last one flush with the end."""
-    last = max(side - window, 0)
-    return sorted({*range(0, last, max(window // 2, 1)), last})
+def fingerprint_of(identity: str, state: Mapping[str, Tensor], preparation: Mapping[str, Any]) -> str:
+    """SHA-256 of a model: what it is called or hashes to, its tensors by name, and what happens around it."""
+    hashed = hashlib.sha256(repr((identity, sorted(preparation.items()))).encode())
+    for name, tensor in sorted(state.items()):
+        hashed.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        hashed.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return hashed.hexdigest()
 
 
-def _tensor_of(output: Any) -> Tensor:
-    """The score tensor inside what a model returned."""
-    if isinstance(output, Tensor):
-        return output
-    if isinstance(output, Mapping):
-        for key in ("out", "logits"):
-            if isinstance(output.get(key), Tensor):
-                return output[key]
-    if isinstance(getattr(output, "logits", None), Tensor):
-        return output.logits
-    if isinstance(output, np.ndarray):
-        return torch.from_numpy(np.ascontiguousarray(output))
-    raise InputError(
-        f"model must return a tensor, a mapping with `out` or `logits`, or an object with .logits, "
-        f"got {type(output).__name__}; wrap it in a function that picks the scores"
-    )
-
-
-def _upsample(values: Tensor, size: tuple[int, int], align_corners: bool) -> Tensor:
-    if tuple(values.shape[2:]) == tuple(size):
-        return values
-    return F.interpolate(values, size=tuple(size), mode="bilinear", align_corners=align_corners)
-
-
-def _nearest(labels: Tensor, full: tuple[int, int], crop: tuple[int, int]) -> Tensor:
-    if tuple(labels.shape[1:]) != full:
-        rows = (torch.arange(full[0]) * labels.shape[1]) // full[0]
-        columns = (torch.arange(full[1]) * labels.shape[2]) // full[1]
-        labels = labels[:, rows[:, None], columns[None, :]]
-    return labels[:, : crop[0], : crop[1]].to(torch.int32)
-
-
-def _per_channel(what: str, values: Sequence[float] | None) -> tuple[float, ...] | None:
-    if values is None:
-        return None
-    if len(values) != 3 or not all(np.isfinite(values)):
-        raise InputError(f"{what} must be three numbers, one per channel, got {values!r}")
-    return tuple(float(value) for value in values)
+def _classes(
+    names: Sequence[str] | None, count: int | None, kind: ScoreKind
+) -> tuple[tuple[str, ...] | None, int | None]:
+    """Checked class names and class count, as far as they are known."""
+    if names is not None and (isinstance(names, str) or not all(isinstance(name, str) for name in names)):
+        raise InputError(f"class_names must be a sequence of names, got {names!r}")
+    if names is not None and count is not None and len(names) != count:
+        raise InputError(f"class_names must name the {count} classes, got {len(names)} names")
+    known = len(names) if names is not None else count
+    if known is not None and known < 2:
+        raise InputError(f"num_classes must be at least 2, got {known}")
+    if kind == "labels" and known is None:
+        raise InputError("num_classes must be given for a model that returns labels; a hierarchy gives it, too")
+    return None if names is None else tuple(names), known
 
 
 def _require_one_of(what: str, value: str, allowed: Sequence[str]) -> None:

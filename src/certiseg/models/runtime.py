@@ -1,0 +1,117 @@
+"""Models that run outside torch: one callable for all runtimes, and the segmenter around it."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from certiseg.errors import InputError
+from certiseg.models.ports import ImagePort, ScorePort
+from certiseg.models.segmenter import Segmenter
+from certiseg.models.settings import merge_settings
+
+Run = Callable[[NDArray[Any]], NDArray[Any]]
+Content = Path | bytes
+
+
+class RuntimeModel(ABC):
+    """A model in a runtime of its own: (B, 3, H, W) images in, scores (B, C, h, w) or labels (B, h, w) out.
+
+    The runtime gets as many threads as torch has at the time of the call, so that `verify` can set them, and one call
+    at a time.
+    """
+
+    def __init__(self, content: Any, source: str, ports: tuple[ImagePort, ScorePort], sha256: str) -> None:
+        self.content, self.source, self.sha256 = content, source, sha256
+        self.port, self.output = ports
+        self._runs: dict[int, Run] = {}
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def connect(self, threads: int) -> Run:
+        """A function from one input array to the output array, at that number of threads."""
+
+    def fingerprint(self) -> str:
+        """The hash of the bytes of the model's files."""
+        return self.sha256
+
+    def __call__(self, images: Tensor) -> Tensor:
+        array = self.port.feed(images)
+        batch = self.port.batch or len(array)
+        try:
+            with self._lock:
+                run = self._run()
+                found = [run(_filled(array[i : i + batch], batch)) for i in range(0, len(array), batch)]
+        except InputError:
+            raise
+        except Exception as error:  # each runtime has its own types
+            raise InputError(
+                f"{self.source}: must run on input of shape {array.shape}, got: {reason(error)}"
+            ) from error
+        return self.output.read(np.concatenate(found)[: len(array)])
+
+    def _run(self) -> Run:
+        threads = torch.get_num_threads()
+        if threads not in self._runs:
+            self._runs = {threads: self.connect(threads)}
+        return self._runs[threads]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_runs", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._runs, self._lock = {}, threading.Lock()
+
+
+def runtime_segmenter(
+    model: RuntimeModel, of_file: Mapping[str, Any], settings: Mapping[str, Any], *, backend: str
+) -> Segmenter:
+    """The segmenter around a model in another runtime: what its ports insist on is done to the image."""
+    facts: dict[str, Any] = {"scores": "labels" if model.output.labels else "logits", **of_file}
+    if model.output.num_classes is not None:
+        facts["num_classes"] = model.output.num_classes
+    merged = merge_settings(facts, settings)
+    fixed, asked = model.port.size, merged.get("input_size")
+    if fixed is not None and asked is not None and (isinstance(asked, int) or tuple(asked) != fixed):
+        raise InputError(f"{model.source}: input_size must be the model's own, {fixed}, got {asked}")
+    merged["input_size"] = fixed if asked is None else asked
+    try:
+        return Segmenter(
+            model, **merged, integer_input=model.port.integer, name=Path(model.source).name, backend=backend
+        )
+    except InputError as error:
+        raise InputError(f"{model.source}: {error}") from None
+
+
+def reason(error: Exception) -> str:
+    """The first line of what a library complained about."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:300].removesuffix(".")
+
+
+def require_file(path: str | Path, what: str = "model") -> Path:
+    """The path of a file that is there and not empty."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(
+            f"{what} must be a file, got {str(path)!r}, which is {'a folder' if path.is_dir() else 'missing'}"
+        )
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: must be a {what}, got an empty file")
+    return path
+
+
+def _filled(array: NDArray[Any], batch: int) -> NDArray[Any]:
+    """A last incomplete batch filled up with its first image."""
+    if len(array) == batch:
+        return array
+    return np.concatenate([array, np.repeat(array[:1], batch - len(array), axis=0)])
