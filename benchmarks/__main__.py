@@ -21,9 +21,8 @@ def main() -> int:
         print(json.dumps([{**asdict(figure), "met": figure.met} for figure in figures], indent=1))
         return 0
     for figure in figures:
-        print(
-            f"{'met   ' if figure.met else 'MISSED'} {figure.value:9.3f} {figure.direction} {figure.aim:<6g} {figure.name}"
-        )
+        verdict = "met   " if figure.met else "MISSED"
+        print(f"{verdict} {figure.value:9.3f} {figure.direction} {figure.aim:<6g} {figure.name}")
     return 0
 
 

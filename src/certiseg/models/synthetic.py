@@ -27,6 +27,7 @@ class SyntheticSegmenter(Segmenter):
         sigma: float = 0.25,
         image: NDArray[np.float32] | None = None,
         class_names: tuple[str, ...] | None = None,
+        hierarchy: str | None = None,
     ) -> None:
         shares = np.asarray(shares, np.float64)
         if shares.ndim != 3 or shares.min() < 0 or not np.allclose(shares.sum(-1), 1):
@@ -34,7 +35,12 @@ class SyntheticSegmenter(Segmenter):
         self.shares, self.sigma = shares, sigma
         self.image = np.full((*shares.shape[:2], 3), 0.5, np.float32) if image is None else image
         super().__init__(
-            _ReadNoise(self), num_classes=shares.shape[2], class_names=class_names, scores="labels", name="synthetic"
+            _ReadNoise(self),
+            num_classes=shares.shape[2],
+            class_names=class_names,
+            scores="labels",
+            hierarchy=hierarchy,
+            name="synthetic",
         )
 
 
@@ -76,7 +82,7 @@ def synthetic_scene(*, height: int = 96, width: int = 128, seed: int = 0, sigma:
     shares = _blurred_shares(label, hierarchy.num_classes, np.random.Generator(np.random.Philox(seed)))
     colours = np.random.Generator(np.random.Philox(seed + 1)).integers(40, 216, (hierarchy.num_classes, 3))
     image = (colours[label].astype(np.float32)) / np.float32(255)
-    return SyntheticSegmenter(shares, sigma=sigma, image=image, class_names=hierarchy.classes)
+    return SyntheticSegmenter(shares, sigma=sigma, image=image, class_names=hierarchy.classes, hierarchy="camvid")
 
 
 def _scene_labels(height: int, width: int, class_id: Any) -> NDArray[np.int64]:
