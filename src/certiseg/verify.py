@@ -331,6 +331,7 @@ def _check_redrawn(model: Any, image: Any, votes_meta: Mapping[str, Any], votes:
     import torch
 
     from certiseg.images import read_image
+    from certiseg.models.backends import BACKENDS, with_backend
     from certiseg.models.segmenter import as_segmenter
     from certiseg.noise import image_key
     from certiseg.votes import sample
@@ -340,11 +341,14 @@ def _check_redrawn(model: Any, image: Any, votes_meta: Mapping[str, Any], votes:
     segmenter, recorded = as_segmenter(model), votes_meta["provenance"]
     if image_key(read_image(image)) != votes_meta["image_key"]:
         raise _Failed("redraw", "the image is not the one that was certified (its pixels have another hash)")
-    if segmenter.fingerprint() != recorded["model_sha256"]:
-        raise _Failed("redraw", f"the model is not the one recorded as {recorded['model']!r} (hash differs)")
     threads = torch.get_num_threads()
     torch.set_num_threads(int(recorded["threads"]))
     try:
+        if recorded["backend"] in BACKENDS:
+            segmenter = with_backend(segmenter, recorded["backend"])
+        if segmenter.fingerprint() != recorded["model_sha256"]:
+            message = f"the model, or how its input is prepared, is not that recorded as {recorded['model']!r}"
+            raise _Failed("redraw", f"{message} (hash differs)")
         options = {name: recorded[name] for name in ("batch_size", "temperature")}
         numbers = {name: votes_meta[name] for name in ("sigma", "n0", "n", "seed")}
         again = sample(segmenter, image, **numbers, **options, max_set=votes["ranking"].shape[2])

@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"IMAGE names must differ without their endings, got {sorted(repeated)[0]!r} twice")
     images = {path: read_image(path) for path in paths}
     region = _read_region(args.region) if args.region else None
-    model, hierarchy = model_and_hierarchy(args)
+    height, width = next(iter(images.values())).shape[:2]
+    model, hierarchy = model_and_hierarchy(args, (height, width))
     _refuse_early(args, images, region, hierarchy)
     folder = output_folder(args.out)
     summaries = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,42 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|FILE",
         help="cityscapes, acdc, pascal_context, coco_stuff, camvid or a YAML file (default: the model's own)",
     )
+    group.add_argument(
+        "--backend",
+        choices=["torch", "onnxruntime", "openvino", "auto"],
+        help="export a torch model and certify the exported function; auto: the fastest (default: the model's own)",
+    )
+    add_preparation_options(group)
+
+
+def add_preparation_options(parser: Any) -> None:
+    """What a model file does not say about itself; `verify --model` needs the same values as `certify`."""
+    parser.add_argument(
+        "--scores",
+        choices=["logits", "probabilities", "labels"],
+        help="what the model returns (default: as its file says, else logits)",
+    )
+    parser.add_argument("--mean", type=_numbers, metavar="R,G,B", help="subtracted from the [0, 1] image")
+    parser.add_argument("--std", type=_numbers, metavar="R,G,B", help="divides the image afterwards")
+    parser.add_argument("--bgr", action="store_true", default=None, help="the model wants blue first")
+    parser.add_argument("--align-corners", action="store_true", default=None, help="how scores are up-sampled")
+    parser.add_argument("--divisible-by", type=int, metavar="N", help="pad the sides to a multiple, crop the scores")
+    parser.add_argument("--input-size", type=_size, metavar="HxW", help="resize the image for the model, scores back")
+    parser.add_argument("--window", type=_size, metavar="HxW", help="slide windows of this size over larger images")
+    parser.add_argument("--model-output", metavar="NAME", help="which output of the file holds the scores")
+    parser.add_argument(
+        "--trust-model", action="store_true", help="load TorchScript and torch.export files, which can run code"
+    )
+
+
+def load_model_of(args: argparse.Namespace, *, hierarchy: str | None = None) -> Segmenter:
+    """The model of the options, in its own backend."""
+    from certiseg.models.load import load_model
+
+    names = ("scores", "mean", "std", "bgr", "align_corners", "divisible_by", "input_size", "window")
+    given = {name: getattr(args, name) for name in names} | {"output": args.model_output, "hierarchy": hierarchy}
+    given["num_classes"] = getattr(args, "num_classes", None)
+    return load_model(args.model, trust=args.trust_model, **{n: v for n, v in given.items() if v is not None})
 
 
 def add_votes_options(parser: argparse.ArgumentParser) -> None:
@@ -75,18 +112,42 @@ def certificate_settings(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def model_and_hierarchy(args: argparse.Namespace) -> tuple[Segmenter, Hierarchy | None]:
-    """The model of the options, and the hierarchy: as asked, or the model's own."""
+def model_and_hierarchy(
+    args: argparse.Namespace, size: tuple[int, int] | None = None
+) -> tuple[Segmenter, Hierarchy | None]:
+    """The model of the options, in the backend of the options, and the hierarchy: as asked, or the model's own.
+
+    size: height and width of the (first) image; `--backend auto` measures there.
+    """
     from certiseg.hierarchy import load_hierarchy
-    from certiseg.models.load import load_model
 
     chosen = load_hierarchy(args.hierarchy) if args.hierarchy else None
-    model = load_model(args.model)
+    model = load_model_of(args, hierarchy=args.hierarchy)
     if chosen is None and model.hierarchy is not None:
         chosen = load_hierarchy(model.hierarchy)
     if chosen is not None and (model.class_names or model.num_classes):
         chosen.require_classes(model.class_names or model.num_classes or 0)
+    if args.backend is not None:
+        from certiseg.models.backends import with_backend
+
+        model = with_backend(model, args.backend, size)
+    for note in model_notes(model, chosen):
+        print(f"note: {note}", file=sys.stderr)
     return model, chosen
+
+
+def model_notes(model: Segmenter, hierarchy: Hierarchy | None) -> list[str]:
+    """What a reader of the certificate should know about the certified function, in a sentence each."""
+    notes = []
+    if hierarchy is not None and model.class_names is None:
+        first = ", ".join(hierarchy.classes[:3])
+        notes.append(
+            f"{model.name} does not name its classes; they are taken in the order of {hierarchy.name}: {first}, ..."
+        )
+    steps = model.prepare.describe()
+    if steps:
+        notes.append(f"inside the certified function the image is {steps}")
+    return notes
 
 
 def output_folder(path: str | Path) -> Path:
@@ -96,6 +157,14 @@ def output_folder(path: str | Path) -> Path:
         raise InputError(f"--out must be a folder, got the file {str(folder)!r}")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _size(text: str) -> tuple[int, int]:
+    try:
+        height, width = (int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be HEIGHTxWIDTH, got {text!r}") from None
+    return height, width
 
 
 def _numbers(text: str) -> tuple[float, ...]:
