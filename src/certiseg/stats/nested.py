@@ -49,9 +49,9 @@ def finest_links(
     """
     if len(hits) > 1 and correction not in CHAIN_CORRECTIONS:
         raise InputError(f"correction must be bonferroni or holm for a chain of label sets, got {correction!r}")
+    if hits[-1].max() > test.n:
+        raise InputError(f"hits must be at most n = {test.n}, got {int(hits[-1].max())}")
     histogram = np.bincount(hits[0], minlength=test.n + 1)
-    if len(histogram) > test.n + 1:
-        raise InputError(f"hits must be at most n = {test.n}, got {int(hits[0].max())}")
     critical = cutoff(histogram, test, alpha=alpha, correction=correction, k=k)
     link = np.full(hits.shape[1], len(hits), np.uint8)
     if critical is not None:
