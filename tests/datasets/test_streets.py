@@ -119,9 +119,9 @@ def test_the_sky_is_on_top_in_most_scenes() -> None:
 
 
 def test_a_scene_takes_less_than_half_a_second() -> None:
-    """The best of three in processor time, so that a busy machine does not fail it; twice the promise as slack."""
+    """The best of two in processor time, with twice the promise as slack, so that a busy machine does not fail it."""
     times = []
-    for seed in (21, 22, 23):
+    for seed in (21, 22):
         start = time.process_time()
         street(seed)
         times.append(time.process_time() - start)
@@ -129,18 +129,16 @@ def test_a_scene_takes_less_than_half_a_second() -> None:
 
 
 def test_streets_is_a_data_set() -> None:
-    data = Streets(3, first=40, height=64, width=96)
-    assert (data.name, data.void, data.classes, len(data)) == ("streets", 255, CLASSES, 3)
-    sample = data[1]
-    assert isinstance(sample, Sample)
-    assert sample.name == "street_00041"
+    data = Streets(2, first=40, height=64, width=96)
+    assert (data.name, data.void, data.classes, len(data)) == ("streets", 255, CLASSES, 2)
+    samples = list(data)
+    assert all(isinstance(sample, Sample) for sample in samples)
+    assert [sample.name for sample in samples] == ["street_00040", "street_00041"]
     image, label = street(41, height=64, width=96)
-    np.testing.assert_array_equal(sample.image, image)
-    np.testing.assert_array_equal(sample.label, label)
-    assert [item.name for item in data] == ["street_00040", "street_00041", "street_00042"]
-    assert data[-1].name == "street_00042"
+    np.testing.assert_array_equal(samples[1].image, image)
+    np.testing.assert_array_equal(data[-1].label, label)
     with pytest.raises(IndexError):
-        data[3]
+        data[2]
 
 
 @pytest.mark.parametrize("size", [(63, 64), (64, 10)])

@@ -41,7 +41,7 @@ class Road:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Where a thing stands, for its shadow: middle, half sizes across and along, height, and how deep it shades."""
+    """Where a thing stands, for its shadow: middle, half sizes, height, how deep it shades, and on what level."""
 
     s: float
     z: float
@@ -49,6 +49,7 @@ class Footprint:
     along: float
     height: float
     contact: float = 1.0
+    level: float = 0.0
 
 
 def paint_ground(stage: Stage, road: Road, footprints: list[Footprint], bridge: float) -> None:
@@ -229,19 +230,21 @@ def _shadows(stage: Stage, footprints: list[Footprint], top: int, shape: tuple[i
     under: list[tuple[Quad, int]] = []
     cast: list[tuple[Quad, int]] = []
     for foot in (foot for foot in footprints if foot.z < 70):
-        base = _rectangle(foot.s, foot.z, foot.across, foot.along)
-        under.append((_rectangle(foot.s, foot.z, foot.across + 0.12, foot.along + 0.15), int(255 - 219 * foot.contact)))
+        base = _rectangle(foot, 0.0)
+        under.append((_rectangle(foot, 0.13), int(255 - 219 * foot.contact)))
         ds, dz = -sx / sy * foot.height, -sz / sy * foot.height
-        tip = [(s + ds, 0.0, z + dz) for s, _, z in base]
+        tip = [(s + ds, foot.level, z + dz) for s, _, z in base]
         cast.append((tip, 0))
         cast += [([base[k - 1], base[k], tip[k], tip[k - 1]], 0) for k in range(4)]
     soft = max(1.0, stage.camera.width * 0.004)
     return _fill(stage, under, top, shape, soft), _fill(stage, cast, top, shape, soft * 0.5)
 
 
-def _rectangle(s: float, z: float, across: float, along: float) -> Quad:
-    """Four corners on the ground."""
-    return [(s + a * across, 0.0, z + c * along) for a, c in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+def _rectangle(foot: Footprint, margin: float) -> Quad:
+    """The four corners of a footprint, a margin wider all round."""
+    across, along = foot.across + margin, foot.along + margin
+    corners = ((-1, -1), (1, -1), (1, 1), (-1, 1))
+    return [(foot.s + a * across, foot.level, foot.z + c * along) for a, c in corners]
 
 
 def _fill(stage: Stage, quads: list[tuple[Quad, int]], top: int, shape: tuple[int, int], blur: float) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from certiseg.datasets.streets.bodies import body_at
 from certiseg.datasets.streets.coaches import WIDTH, coach_size
 from certiseg.datasets.streets.draws import Draws
-from certiseg.datasets.streets.ground import BAY, Footprint, Road
+from certiseg.datasets.streets.ground import BAY, KERB, Footprint, Road
 
 
 @dataclass(frozen=True)
@@ -142,23 +142,29 @@ def furniture(rng: Draws, road: Road, fronts: tuple[float, float]) -> list[Thing
     return things
 
 
+ON_THE_ROAD = ("cyclist", "motorcycle", "crosser", "cone")
+SLENDER = {
+    "lamp": (0.08, 7.0, 0.5),
+    "signal": (0.1, 3.3, 0.5),
+    "sign": (0.06, 2.9, 0.4),
+    "tree": (0.2, 5.0, 0.6),
+    "board": (0.2, 0.3, 0.5),
+    "cone": (0.15, 0.6, 0.8),
+}
+"""Half width, height and depth of shade of slender things; people are a little wider."""
+
+
 def footprint(thing: Thing) -> Footprint:
     """The ground that a thing shades."""
     if thing.kind in ("car", "suv"):
         body = body_at(thing.kind, thing.seed)
-        tall = body.roof
         across, along = body.half_width * 0.92, body.half_length * 0.96
         if abs(thing.heading[0]) > 0.5:
             across, along = along, across
-        return Footprint(thing.s, thing.z, across, along, tall * 0.9)
+        return Footprint(thing.s, thing.z, across, along, body.roof * 0.9)
     if thing.kind in ("bus", "lorry"):
         length, height = coach_size(thing.kind, thing.seed)
         return Footprint(thing.s, thing.z, WIDTH / 2, length / 2, height)
-    sizes = {
-        "lamp": (0.08, 0.08, 7.0, 0.5),
-        "signal": (0.1, 0.1, 3.3, 0.5),
-        "sign": (0.06, 0.06, 2.9, 0.4),
-        "tree": (0.2, 0.2, 5.0, 0.6),
-    }
-    across, along, height, contact = sizes.get(thing.kind, (0.2, 0.14, 1.5 if thing.kind != "board" else 0.3, 0.6))
-    return Footprint(thing.s, thing.z, across, along, height, contact)
+    half, height, contact = SLENDER.get(thing.kind, (0.2, 1.5, 0.7))
+    level = 0.0 if thing.kind in ON_THE_ROAD else KERB
+    return Footprint(thing.s, thing.z, half, half * 0.7, height, contact, level)
