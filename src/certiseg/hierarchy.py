@@ -13,6 +13,7 @@ from functools import cached_property
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ PRESETS = {
 """Name of a preset -> the YAML file that holds its tree (ACDC shares the classes of Cityscapes)."""
 
 MAX_CLASSES = 4096
+MAX_LEVELS = 255
+"""The leaves included; levels are kept in 8 bits."""
 MAX_FILE_BYTES = 1 << 20
 
 
@@ -181,7 +184,7 @@ def load_hierarchy(name_or_path: str | Path) -> Hierarchy:
         raise InputError(f"{path}: a hierarchy file must be smaller than 1 MiB, got {path.stat().st_size} bytes")
     try:
         document = yaml.load(path.read_text("utf-8"), _strict_loader())
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
         raise InputError(f"{path}: must be readable YAML, got {_first_line(error)}") from None
     return hierarchy_from_dict(document, source=str(path))
 
@@ -199,7 +202,7 @@ def hierarchy_from_dict(document: Any, *, source: str, data_set: str | None = No
     vertices, level_of, parents = _number_vertices(classes, document.get("levels") or {}, source)
     name = document.get("name", Path(source).stem)
     if not isinstance(name, str):
-        raise InputError(f"{source}: `name` must be text, got {name!r}")
+        raise InputError(f"{source}: `name` must be text, got {_short(name)}")
     tree = Hierarchy(name, tuple(vertices), tuple(level_of), tuple(parents))
     thresholds = document.get("thresholds")
     if isinstance(thresholds, Mapping):
@@ -215,7 +218,7 @@ def check_thresholds(thresholds: Any, num_levels: int, what: str = "thresholds")
         isinstance(t, int | float | np.floating | np.integer) and not isinstance(t, bool) for t in thresholds
     )
     if not numeric or isinstance(thresholds, str):
-        raise InputError(f"{what} must be a list of numbers, coarsest level first, got {thresholds!r}")
+        raise InputError(f"{what} must be a list of numbers, coarsest level first, got {_short(thresholds)}")
     values = tuple(float(t) for t in thresholds)
     if len(values) > num_levels - 1:
         raise InputError(f"{what} must be at most {num_levels - 1} for {num_levels} levels, got {len(values)}")
@@ -229,10 +232,12 @@ def check_thresholds(thresholds: Any, num_levels: int, what: str = "thresholds")
 def _number_vertices(classes: list[str], levels: Any, source: str) -> tuple[list[str], list[int], list[int]]:
     """Vertex names, levels and parents in id order, with every rule of a tree checked."""
     if not isinstance(levels, Mapping):
-        raise InputError(f"{source}: `levels` must map 1, 2, ... to vertices, got {levels!r}")
+        raise InputError(f"{source}: `levels` must map 1, 2, ... to vertices, got {_short(levels)}")
     numbers = [level for level in levels if isinstance(level, int) and not isinstance(level, bool)]
     if sorted(numbers) != list(range(1, len(levels) + 1)):
-        raise InputError(f"{source}: `levels` must be numbered 1, 2, ... without gaps, got {list(levels)}")
+        raise InputError(f"{source}: `levels` must be numbered 1, 2, ... without gaps, got {_short(list(levels))}")
+    if len(levels) >= MAX_LEVELS:
+        raise InputError(f"{source}: `levels` must be at most {MAX_LEVELS - 1}, got {len(levels)}")
     vertices, level_of = list(classes), [0] * len(classes)
     for level in sorted(levels):
         if not isinstance(levels[level], Mapping) or not levels[level]:
@@ -282,6 +287,13 @@ def _checked_names(names: Any, what: str) -> list[str]:
 def _plain(name: str) -> str:
     """A class name without the differences that spelling conventions make."""
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _short(value: Any) -> str:
+    """The value as it is written, cut short: what YAML's aliases double again and again is never written out."""
+    shortener = Repr()
+    shortener.maxlevel = 2
+    return shortener.repr(value)
 
 
 def _first_line(error: Exception) -> str:
