@@ -139,17 +139,26 @@ WRONG = {
     "unknown key": ({**GOOD, "level": {}}, "`level` must be one of"),
     "no classes": ({"levels": {}}, "`classes` must be a list of names"),
     "one class": ({"classes": ["road"]}, "`classes` must name 2 to"),
-    "class repeated": ({**GOOD, "classes": ["road", "grass", "car", "car"]}, "`classes` must not repeat names, got 'car'"),
+    "class repeated": (
+        {**GOOD, "classes": ["road", "grass", "car", "car"]},
+        "`classes` must not repeat names, got 'car'",
+    ),
     "class that is no text": ({"classes": ["road", True]}, "`classes` must be a list of names"),
     "class without letters": ({"classes": ["road", "  "]}, "`classes` must be a list of names"),
     "name that is no text": ({**GOOD, "name": 3}, "`name` must be text"),
     "levels that are a list": ({**GOOD, "levels": ["vehicle"]}, "`levels` must map 1, 2, ..."),
-    "gap in the levels": ({**GOOD, "levels": {1: {"vehicle": ["car"]}, 3: {"x": ["bus"]}}}, "`levels` must be numbered"),
+    "gap in the levels": (
+        {**GOOD, "levels": {1: {"vehicle": ["car"]}, 3: {"x": ["bus"]}}},
+        "`levels` must be numbered",
+    ),
     "level zero": ({**GOOD, "levels": {0: {"vehicle": ["car"]}}}, "`levels` must be numbered"),
     "level true": ({**GOOD, "levels": {True: {"vehicle": ["car"]}}}, "`levels` must be numbered"),
     "level as text": ({**GOOD, "levels": {"1": {"vehicle": ["car"]}}}, "`levels` must be numbered"),
     "empty level": ({**GOOD, "levels": {1: {}}}, "`levels: 1` must map vertex names"),
-    "unknown child": ({**GOOD, "levels": {1: {"vehicle": ["tram"]}}}, "`levels: 1: vehicle` must list known vertices, got 'tram'"),
+    "unknown child": (
+        {**GOOD, "levels": {1: {"vehicle": ["tram"]}}},
+        "`levels: 1: vehicle` must list known vertices, got 'tram'",
+    ),
     "vertex named like a class": ({**GOOD, "levels": {1: {"car": ["bus"]}}}, "`levels: 1: car` must be a new name"),
     "vertex named twice": (
         {**GOOD, "levels": {1: {"vehicle": ["car"]}, 2: {"vehicle": ["bus"]}}},
@@ -170,7 +179,10 @@ WRONG = {
         "`levels: 1: vehicle` must be above its children",
     ),
     "no leaf": ({**GOOD, "levels": {1: {"vehicle": []}}}, "`levels: 1: vehicle` must have at least one child"),
-    "children that are a word": ({**GOOD, "levels": {1: {"vehicle": "car"}}}, "`levels: 1: vehicle` must be a list of names"),
+    "children that are a word": (
+        {**GOOD, "levels": {1: {"vehicle": "car"}}},
+        "`levels: 1: vehicle` must be a list of names",
+    ),
     "vertex that is no text": ({**GOOD, "levels": {1: {7: ["car"]}}}, "`levels: 1` must be a list of names"),
     "thresholds out of order": ({**GOOD, "thresholds": [0.5, 0.2]}, "`thresholds` must not decrease"),
     "too many thresholds": ({**GOOD, "thresholds": [0, 0, 0.2]}, "`thresholds` must be at most 2"),
@@ -182,7 +194,7 @@ WRONG = {
         {"classes": ["a", "b"], "levels": {1: {"v1": ["a"]}} | {i: {f"v{i}": [f"v{i - 1}"]} for i in range(2, 300)}},
         "`levels` must be at most",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", sorted(WRONG))
