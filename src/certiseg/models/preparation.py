@@ -20,8 +20,8 @@ Resize = Literal["bilinear", "antialiased", "bicubic"]
 class Preparation:
     """Resizing, rounding, normalisation, channel order and padding, in this order."""
 
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
+    mean: Sequence[float] | None = None
+    std: Sequence[float] | None = None
     bgr: bool = False
     """The model wants blue first; mean and std are still given red first."""
     divisible_by: int = 1

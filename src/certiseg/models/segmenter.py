@@ -83,8 +83,8 @@ class Segmenter:
         self.arrays: Arrays = arrays
         self.align_corners = align_corners
         self.prepare = Preparation(
-            mean=mean if mean is None else tuple(mean),
-            std=std if std is None else tuple(std),
+            mean=mean,
+            std=std,
             bgr=bgr,
             divisible_by=divisible_by,
             input_size=input_size,
