@@ -130,7 +130,7 @@ def add_posteriors(scores: Any, places: Any, inverse_temperature: Any, unit: Any
             total = np.float32(0)
             for k in range(num_classes):
                 total += mixed[k]
-            factor = np.float64(unit) / np.float64(total)
+            factor = np.float64(unit) / np.float64(total) if total > 0 else np.float64(0)
             for k in range(num_classes):
                 sums[i, j, k] += np.uint32(np.float64(mixed[k]) * factor)
 
