@@ -188,6 +188,17 @@ def count_totals_equal(counts: Any, n: Any) -> bool:
     return True
 
 
+@_jit
+def names_repeat(ranking: Any) -> bool:
+    """Whether some pixel of a ranking (N, m) names a class more than once."""
+    for i in range(ranking.shape[0]):
+        for m in range(1, ranking.shape[1]):
+            for earlier in range(m):
+                if ranking[i, m] == ranking[i, earlier]:
+                    return True
+    return False
+
+
 @_inline
 def _masked_sum(row: Any, mask: Any) -> Any:
     """Sum of the values whose mask is all ones; no branch and 16 bits throughout, so that it runs on whole vectors."""

@@ -6,8 +6,9 @@ point and votes in integers, so the order and the split of the draws cannot matt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ class SamplingPlan:
         whole = all(_is_whole(s) for s in self.snapshots)
         inside = not self.snapshots or self.snapshots[-1] <= self.n
         _require(whole and rising and inside, f"snapshots must rise and be at most n = {self.n}", self.snapshots)
+        for number in fields(self):  # NumPy's numbers do not fit into JSON
+            value = getattr(self, number.name)
+            plain = tuple(int(s) for s in value) if number.name == "snapshots" else _plain(value)
+            object.__setattr__(self, number.name, plain)
 
     @property
     def cuts(self) -> tuple[int, ...]:
@@ -66,9 +71,19 @@ class SamplingPlan:
 class Tally:
     """Sums of posteriors over some selection draws and counts of votes over some estimation draws of one image."""
 
-    def __init__(self, plan: SamplingPlan, *, key: str, size: tuple[int, int], num_classes: int) -> None:
+    def __init__(
+        self,
+        plan: SamplingPlan,
+        *,
+        key: str,
+        size: tuple[int, int],
+        num_classes: int,
+        model: Mapping[str, Any] | None = None,
+    ) -> None:
         self.plan = replace(plan, max_set=min(plan.max_set, num_classes))
         self.key, self.size, self.num_classes = key, size, num_classes
+        self.model: dict[str, Any] = dict(model or {})
+        """What all draws must have in common: hash of the model, backend, device, threads. See `settled`."""
         self.sums = np.zeros((*size, num_classes), np.uint32)
         self.counts = np.zeros((len(plan.cuts), *size, num_classes), np.uint16)
         """Votes between one cut and the next, so that every snapshot is a sum over the first axis."""
@@ -95,21 +110,24 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add another tally of the same image and plan; a draw that both hold is refused, never counted twice."""
-        if (self.plan, self.key, self.size, self.num_classes) != (
-            other.plan,
-            other.key,
-            other.size,
-            other.num_classes,
-        ):
-            raise InputError("tallies must be of the same image, model classes and sampling plan to be added")
-        for stage, done in other.done.items():
-            self._claim(stage, [int(draw) for draw in np.flatnonzero(done)])
+        if self.identity != other.identity or self.model != other.model:
+            raise InputError("tallies must be of the same image, model, threads and sampling plan to be added")
+        draws = {stage: [int(draw) for draw in np.flatnonzero(done)] for stage, done in other.done.items()}
+        for stage in draws:
+            self._require_new(stage, draws[stage])
+        for stage in draws:
+            self._claim(stage, draws[stage])
         self.sums += other.sums
         self.counts += other.counts
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """The image and the plan of the draws."""
+        return self.plan, self.key, tuple(self.size), self.num_classes
+
     def save(self, path: str | Path) -> None:
         """Write the tally as one archive."""
-        meta = {"plan": asdict(self.plan), "key": self.key, "num_classes": self.num_classes}
+        meta = {"plan": asdict(self.plan), "key": self.key, "num_classes": self.num_classes, "model": self.model}
         arrays: dict[str, NDArray[Any]] = {
             "sums": self.sums,
             "counts": self.counts,
@@ -118,9 +136,12 @@ class Tally:
         write_archive(path, kind="tally", version=FORMAT_VERSION, meta=meta, arrays=arrays)
 
     def _claim(self, stage: Stage, draws: list[int]) -> None:
+        self._require_new(stage, draws)
+        self.done[stage][draws] = True
+
+    def _require_new(self, stage: Stage, draws: list[int]) -> None:
         if len(set(draws)) < len(draws) or self.done[stage][draws].any():
             raise InputError(f"draws of one stage must be counted once, got {stage} draws {draws[:3]}... again")
-        self.done[stage][draws] = True
 
 
 def load_tally(path: str | Path) -> Tally:
@@ -130,7 +151,8 @@ def load_tally(path: str | Path) -> Tally:
         settings = archive.meta["plan"]
         plan = SamplingPlan(**{**settings, "snapshots": tuple(settings["snapshots"])})
         sums, counts = archive.arrays["sums"], archive.arrays["counts"]
-        tally = Tally(plan, key=archive.meta["key"], size=sums.shape[:2], num_classes=archive.meta["num_classes"])
+        same = {name: archive.meta[name] for name in ("key", "num_classes", "model")}
+        tally = Tally(plan, size=sums.shape[:2], **same)
         if sums.shape != tally.sums.shape or counts.shape != tally.counts.shape:
             raise InputError(f"{path}: arrays must fit the sampling plan")
         tally.sums, tally.counts = sums.copy(), counts.copy()
@@ -195,12 +217,38 @@ def _scores(
 
 def start_tally(segmenter: Any, pixels: NDArray[np.float32], plan: SamplingPlan) -> Tally:
     """An empty tally for an image; a model that does not know its class count is asked once."""
+    import torch
+
     from certiseg.models.segmenter import as_batch
 
     if segmenter.num_classes is None:
-        segmenter(as_batch(pixels[None]))
+        segmenter(as_batch(pixels[None].copy()))  # a copy: some models write into their input
+    model = {
+        "model_sha256": segmenter.fingerprint(),
+        "backend": segmenter.backend,
+        "device": segmenter.device.type,
+        "threads": torch.get_num_threads(),
+    }
     height, width = pixels.shape[:2]
-    return Tally(plan, key=image_key(pixels), size=(height, width), num_classes=segmenter.num_classes)
+    size = (height, width)
+    return Tally(plan, key=image_key(pixels), size=size, num_classes=segmenter.num_classes, model=model)
+
+
+@contextlib.contextmanager
+def settled(tally: Tally) -> Iterator[None]:
+    """Run the model on as many threads as the tally's first draws had: sums in the model may depend on it."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(int(tally.model.get("threads", before)))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_whole(value: Any) -> bool:

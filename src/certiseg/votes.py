@@ -67,11 +67,15 @@ class Votes:
                 raise InputError(f"{name} must hold classes 0..{num_classes - 1}")
         if not np.array_equal(self.ranking[..., 0], self.candidate):
             raise InputError("ranking must begin with the candidate of every pixel")
+        if kernels.names_repeat(_by_pixel(self.ranking)):
+            raise InputError("ranking must name each class of a pixel once: a class counted twice is no evidence")
         for what, value in (("n0", self.n0), ("n", self.n)):
-            if not 1 <= value <= MAX_DRAWS:
-                raise InputError(f"{what} must be in 1..{MAX_DRAWS}, got {value}")
+            if not (isinstance(value, int | np.integer) and 1 <= value <= MAX_DRAWS):
+                raise InputError(f"{what} must be a whole number in 1..{MAX_DRAWS}, got {value}")
+            object.__setattr__(self, what, int(value))  # NumPy's numbers do not fit into JSON
         if not (np.isfinite(self.sigma) and self.sigma > 0):
             raise InputError(f"sigma must be a positive number, got {self.sigma}")
+        object.__setattr__(self, "sigma", float(self.sigma))
         if self.classes is not None and len(self.classes) != num_classes:
             raise InputError(f"classes must name the {num_classes} classes, got {len(self.classes)}")
         if not (np.isfinite(self.gap).all() and self.gap.min() >= 0):
@@ -158,6 +162,8 @@ class Votes:
                 f"got {posteriors.shape} and {labels.shape}"
             )
         num_classes = posteriors.shape[1]
+        if num_classes < 2 or max_set < 1:
+            raise InputError(f"classes and max_set must be at least 2 and 1, got {num_classes} and {max_set}")
         if not (np.isfinite(posteriors).all() and posteriors.min(initial=0) >= 0):
             raise InputError("posteriors must be finite and not negative")
         if labels.dtype.kind not in "iu" or labels.min(initial=0) < 0 or labels.max(initial=0) >= num_classes:
@@ -216,7 +222,7 @@ def sample(
     """
     from certiseg.images import read_image
     from certiseg.models.segmenter import as_segmenter
-    from certiseg.tally import SamplingPlan, start_tally
+    from certiseg.tally import SamplingPlan, settled, start_tally
 
     segmenter, pixels = as_segmenter(model), read_image(image)
     plan = SamplingPlan(
@@ -239,8 +245,9 @@ def sample(
         if progress is not None:
             progress(draws)
 
-    keeper.draw(pixels, "selection", plan.n0, each)
-    made = keeper.draw_until(pixels, plan, stop, stop_every, each)
+    with settled(tally):
+        keeper.draw(pixels, "selection", plan.n0, each)
+        made = keeper.draw_until(pixels, plan, stop, stop_every, each)
     votes = votes_of_tally(tally, segmenter, n=made, stopped=stop is not None)
     keeper.remove()
     return votes
@@ -256,9 +263,10 @@ class _Checkpoint:
         self.saved = time.monotonic()
         if self.path is not None and self.path.exists():
             found = load_tally(self.path)
-            if (found.plan, found.key, found.num_classes) != (fresh.plan, fresh.key, fresh.num_classes):
+            threads = {"threads": found.model.get("threads")}
+            if found.identity != fresh.identity or found.model != fresh.model | threads:
                 raise InputError(
-                    f"{self.path}: must be of the same image and settings to go on; remove it to start anew"
+                    f"{self.path}: must be of the same image, model and settings to go on; remove it to start anew"
                 )
             self.tally = found
 
@@ -288,7 +296,10 @@ class _Checkpoint:
             return plan.n
         if stop_every < 1:
             raise InputError(f"stop_every must be at least 1, got {stop_every}")
+        before = int(self.tally.done["estimation"].sum())  # an interrupted run went on after asking about fewer
         for made in [*range(stop_every, plan.n, stop_every), plan.n]:
+            if made < before:
+                continue
             self.draw(pixels, "estimation", made, each)
             if stop(votes_of_tally(self.tally, self.segmenter, n=made, stopped=True)):
                 break
@@ -325,11 +336,11 @@ def votes_of_tally(tally: Tally, segmenter: Any, *, n: int | None = None, stoppe
         classes=segmenter.class_names,
         snapshots={k: up_to_cut[i] for i, k in enumerate(plan.snapshots) if k < made},
         stopped=stopped,
-        provenance=_provenance(segmenter, plan),
+        provenance=_provenance(segmenter, tally),
     )
 
 
-def _provenance(segmenter: Any, plan: SamplingPlan) -> dict[str, Any]:
+def _provenance(segmenter: Any, tally: Tally) -> dict[str, Any]:
     """How the draws were made, for whoever wants to make them again."""
     import torch
 
@@ -337,13 +348,10 @@ def _provenance(segmenter: Any, plan: SamplingPlan) -> dict[str, Any]:
 
     return {
         "model": segmenter.name,
-        "model_sha256": segmenter.fingerprint(),
         "scores": segmenter.kind,
-        "backend": segmenter.backend,
-        "device": segmenter.device.type,
-        "threads": torch.get_num_threads(),
-        "batch_size": plan.batch_size,
-        "temperature": plan.temperature,
+        **tally.model,
+        "batch_size": tally.plan.batch_size,
+        "temperature": tally.plan.temperature,
         "noise": "gaussian",
         "versions": {"certiseg": __version__, "torch": torch.__version__, "numpy": np.__version__},
     }
