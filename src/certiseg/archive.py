@@ -1,7 +1,8 @@
 """Archives: named arrays and JSON in one zip file, written whole or not at all, checked byte by byte on reading.
 
 The arrays are plain .npy members (numpy.load opens them too) and `meta.json` carries kind, `format_version` and a
-SHA-256 of every array. Nothing in an archive is ever executed.
+SHA-256 of every array. The zip comment ends the file with a SHA-256 of all bytes before it, so that no changed byte
+goes unnoticed, not even in the parts of a zip file that no reader looks at. Nothing in an archive is ever executed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from certiseg.errors import InputError
 
 MAX_ARRAY_BYTES = 16 << 30
 _DEFLATE_LEVEL = 4
+_SEAL = b"certiseg sha256 "
+_SEAL_DIGITS = 64
 
 
 class DamagedArchiveError(InputError):
@@ -57,12 +60,17 @@ def write_archive(
         "meta": meta,
         "sha256": {name: digest(array) for name, array in arrays.items()},
     }
-    with write_atomically(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        _add(archive, "meta.json", json.dumps(header, indent=1).encode())
-        for name, array in arrays.items():
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
-            _add(archive, f"{name}.npy", content.getvalue())
+    with write_atomically(path) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.comment = _SEAL + b"0" * _SEAL_DIGITS
+            _add(archive, "meta.json", json.dumps(header, indent=1).encode())
+            for name, array in arrays.items():
+                content = io.BytesIO()
+                np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
+                _add(archive, f"{name}.npy", content.getvalue())
+        seal = _sealed_digest(file)
+        file.seek(-_SEAL_DIGITS, os.SEEK_END)
+        file.write(seal)
 
 
 def read_archive(path: str | Path, *, kind: str, version: int) -> Archive:
@@ -70,6 +78,10 @@ def read_archive(path: str | Path, *, kind: str, version: int) -> Archive:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{kind} must be a file, got {str(path)!r}, which is not there")
+    with path.open("rb") as file:
+        sealed = _sealed_digest(file) == file.read()
+    if not sealed:
+        raise DamagedArchiveError(f"{path}: must be an undamaged {kind} file, but its bytes do not match its SHA-256")
     try:
         with zipfile.ZipFile(path) as archive:
             header = json.loads(archive.read("meta.json"))
@@ -77,7 +89,7 @@ def read_archive(path: str | Path, *, kind: str, version: int) -> Archive:
             arrays = {name: _read_array(archive, path, name) for name in header["sha256"]}
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise DamagedArchiveError(f"{path}: must be an undamaged {kind} file, got: {error}") from None
-    except (NotImplementedError, RuntimeError, ValueError, OverflowError, TypeError, AttributeError) as error:
+    except (RuntimeError, ValueError, OverflowError, TypeError, AttributeError, OSError) as error:
         if isinstance(error, InputError):
             raise
         raise DamagedArchiveError(f"{path}: must be an undamaged {kind} file, got: {error}") from None
@@ -97,7 +109,7 @@ def write_atomically(path: str | Path) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: must be a file name, got a folder")
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -107,6 +119,15 @@ def write_atomically(path: str | Path) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _sealed_digest(file: IO[bytes]) -> bytes:
+    """Hash of all bytes before the seal, in hexadecimal; leaves the file at the seal."""
+    size, hashed = file.seek(0, os.SEEK_END), hashlib.sha256()
+    file.seek(0)
+    while (left := max(size - _SEAL_DIGITS, 0) - file.tell()) > 0 and (part := file.read(min(left, 1 << 20))):
+        hashed.update(part)
+    return hashed.hexdigest().encode()
 
 
 def _umask() -> int:
@@ -121,7 +142,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 
 def _check_header(header: Any, path: Path, kind: str, version: int) -> None:
-    if not isinstance(header, dict) or not isinstance(header.get("sha256"), dict):
+    if not isinstance(header, dict) or not all(isinstance(header.get(key), dict) for key in ("sha256", "meta")):
         raise DamagedArchiveError(f"{path}: `meta.json` must be a certiseg header")
     if header.get("kind") != kind:
         raise InputError(f"{path}: must be a {kind} file, got a {header.get('kind')!r} file")
