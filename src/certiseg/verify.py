@@ -304,8 +304,13 @@ def _least_count(n: int, tau: float, level: float, p_of_hits: NDArray[np.float64
 
 
 def _tail_at_most(n: int, k: int, tau: Fraction, level: Fraction) -> bool:
-    tail = sum(comb(n, j) * tau**j * (1 - tau) ** (n - j) for j in range(k, n + 1))
-    return tail <= level
+    """P(Bin(n, tau) >= k) <= level, with every term of the sum an exact integer over denominator^n."""
+    yes, no = tau.numerator, tau.denominator - tau.numerator
+    tail = term = comb(n, k) * yes**k * no ** (n - k)
+    for j in range(k, n):
+        term = term * (n - j) * yes // ((j + 1) * no)
+        tail += term
+    return tail * level.denominator <= level.numerator * tau.denominator**n
 
 
 def _compare(name: str, stored: Any, expected: Any) -> Check:

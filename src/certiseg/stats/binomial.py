@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import comb
 from typing import Protocol
 
 import numpy as np
@@ -18,8 +17,8 @@ MAX_DRAWS = 65535
 
 _NEAR = 1e-9
 """Relative distance of a tail probability from a level within which floating point does not decide."""
-_EXACT_BITS = 4_000_000
-"""Largest integer, in bits, that the exact comparison builds."""
+_EXACT_WORK = 2**33
+"""Bits of an integer times terms of a sum up to which the exact comparison is made: seconds at most."""
 
 
 class CountTest(Protocol):
@@ -82,11 +81,14 @@ class BinomialTest:
     def _rejects_exactly(self, hits: int, level: float) -> bool:
         """P(Bin(n, tau) >= hits) <= level in integers; where those grow too large, no (the safe side)."""
         tau, bound = Fraction(self.tau), Fraction(level)
-        if self.n * (tau.denominator.bit_length() + 1) > _EXACT_BITS:
+        yes, no = tau.numerator, tau.denominator - tau.numerator
+        if self.n * tau.denominator.bit_length() * (self.n - hits + 1) > _EXACT_WORK:
             return False
-        yes, total = tau.numerator, tau.denominator
-        tail = sum(comb(self.n, k) * yes**k * (total - yes) ** (self.n - k) for k in range(hits, self.n + 1))
-        return tail * bound.denominator <= bound.numerator * total**self.n
+        tail = term = yes**self.n
+        for k in range(self.n - 1, hits - 1, -1):
+            term = term * ((k + 1) * no) // ((self.n - k) * yes)  # C(n, k) yes^k no^(n-k), an exact division
+            tail += term
+        return tail * bound.denominator <= bound.numerator * tau.denominator**self.n
 
 
 @lru_cache(maxsize=64)
