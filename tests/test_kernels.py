@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certiseg import kernels
-from certiseg.models.segmenter import Scores
+from certiseg.models.outputs import Scores
 
 SIZES = [
     # source, full, crop
