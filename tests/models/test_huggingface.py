@@ -103,6 +103,7 @@ def test_processor_numbers_in_terms_of_unit_images(folder: Callable[..., Path]) 
         ({"do_pad": True, "size_divisor": 32}, "letterboxes"),
         ({"size": {"shortest_edge": 32, "longest_edge": 64}}, "`size` must be height and width"),
         ({"size": {"height": 32, "width": 40}, "keep_aspect_ratio": True}, "`size` must be"),
+        ({"do_resize": None}, "`do_resize` must be true or false"),
         ({"resample": 0}, "`resample` must be 2"),
         ({"image_mean": [0.5]}, "`image_mean` must be three numbers"),
         ({"image_std": None}, "`image_std` must be three numbers"),

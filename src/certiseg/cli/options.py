@@ -131,6 +131,8 @@ def model_and_hierarchy(
         from certiseg.models.backends import with_backend
 
         model = with_backend(model, args.backend, size)
+        if args.backend == "auto":
+            print(f"note: the fastest backend here is {model.backend}", file=sys.stderr)
     for note in model_notes(model, chosen):
         print(f"note: {note}", file=sys.stderr)
     return model, chosen

@@ -7,6 +7,7 @@ exports again with the same one. The fingerprint is that of the original weights
 from __future__ import annotations
 
 import copy
+import threading
 import time
 from collections import OrderedDict
 from importlib.util import find_spec
@@ -41,10 +42,10 @@ def with_backend(segmenter: Segmenter, backend: str, size: tuple[int, int] | Non
         raise InputError(f"backend must be one of {', '.join(CHOICES)}, got {backend!r}")
     if backend == segmenter.backend:
         return segmenter
-    inner = getattr(segmenter, "inner", None)
-    if isinstance(inner, Segmenter):  # something stands in front of the model, in torch
+    inner = segmenter.__dict__.get("inner")
+    if isinstance(inner, Segmenter):  # something stands in front of the model, and stays in torch
         outer = copy.copy(segmenter)
-        outer.inner = with_backend(inner, backend, size)  # type: ignore[attr-defined]
+        outer.__dict__["inner"] = with_backend(inner, backend, size)
         return outer
     if backend == "auto":
         return fastest(segmenter, size or (360, 480))
@@ -56,11 +57,10 @@ def with_backend(segmenter: Segmenter, backend: str, size: tuple[int, int] | Non
 
 def available_backends(segmenter: Segmenter) -> list[str]:
     """The backends that can run this model with the libraries that are installed; its present one first."""
-    inner = getattr(segmenter, "inner", segmenter)
-    if isinstance(inner.model, nn.Module) and inner.device.type == "cpu":
+    if isinstance(segmenter.model, nn.Module) and segmenter.device.type == "cpu":
         others = ["onnxruntime", "openvino"]
     else:
-        others = ["openvino"] if isinstance(inner.model, OnnxModel) else []
+        others = ["openvino"] if isinstance(segmenter.model, OnnxModel) else []
     needs = {"onnxruntime": ("onnxruntime", "onnx"), "openvino": ("openvino", "onnx")}
     found = [name for name in others if all(find_spec(library) for library in needs[name])]
     return [segmenter.backend, *(name for name in found if name != segmenter.backend)]
@@ -120,6 +120,7 @@ class ExportedModel:
     def __init__(self, module: nn.Module, backend: str, name: str) -> None:
         self.module, self.backend, self.name = module, backend, name
         self._by_size: OrderedDict[tuple[Any, ...], RuntimeModel] = OrderedDict()
+        self._lock = threading.Lock()
 
     def fingerprint(self) -> str:
         """That of the original weights; the backend's name is part of the preparation."""
@@ -127,14 +128,19 @@ class ExportedModel:
 
     def __call__(self, images: Tensor) -> Tensor:
         key = (*images.shape[1:], images.dtype)
-        if key not in self._by_size:
-            self._by_size[key] = self._export(images[:1])
+        with self._lock:
+            if key not in self._by_size:
+                self._by_size[key] = self._export(images[:1])
+            exported = self._by_size[key]
             if len(self._by_size) > _KEPT_SIZES:
                 self._by_size.popitem(last=False)
-        return self._by_size[key](images)
+        return exported(images)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_by_size": OrderedDict()}
+        return {"module": self.module, "backend": self.backend, "name": self.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     def _export(self, image: Tensor) -> RuntimeModel:
         source = f"{self.name} exported to {self.backend}"

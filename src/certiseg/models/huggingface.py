@@ -122,7 +122,11 @@ def _refuse_crops(processor: Mapping[str, Any], path: Path) -> None:
 
 
 def _sizes(processor: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    if not processor.get("do_resize", False):
+    if "do_resize" not in processor:
+        raise InputError(
+            f"{path}: `do_resize` must be true or false, got neither; each kind of processor has its own default"
+        )
+    if not processor["do_resize"]:
         return {}
     resample = processor.get("resample", 2)
     if resample not in _RESAMPLE:

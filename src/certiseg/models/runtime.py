@@ -81,7 +81,7 @@ def runtime_segmenter(
         facts["num_classes"] = model.output.num_classes
     merged = merge_settings(facts, settings)
     fixed, asked = model.port.size, merged.get("input_size")
-    if fixed is not None and asked is not None and (isinstance(asked, int) or tuple(asked) != fixed):
+    if fixed is not None and asked is not None and asked not in (fixed, list(fixed)):
         raise InputError(f"{model.source}: input_size must be the model's own, {fixed}, got {asked}")
     merged["input_size"] = fixed if asked is None else asked
     try:

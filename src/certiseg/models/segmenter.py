@@ -122,6 +122,10 @@ class Segmenter:
     def adjusted(self, **changes: Any) -> Segmenter:
         """The same model with some of the settings of the constructor (or `model` itself) changed, checked again."""
         twin = copy.copy(self)
+        inner = self.__dict__.get("inner")
+        if isinstance(inner, Segmenter):  # something stands in front of the segmenter that has the settings
+            twin.__dict__["inner"] = inner.adjusted(**changes)
+            return twin
         steps = asdict(self.prepare)
         same = {name: getattr(self, name) for name in ("num_classes", "class_names", "arrays", "align_corners")}
         same |= {name: getattr(self, name) for name in ("hierarchy", "name", "backend")}
