@@ -48,6 +48,8 @@ def _from_file(path: Path) -> NDArray[np.float32]:
             with Image.open(path) as opened:
                 if opened.size[0] * opened.size[1] > MAX_PIXELS:
                     raise InputError(f"{path}: must have at most {MAX_PIXELS:,} pixels, got {opened.size}")
+                if opened.format != "MPO":  # photos with an appended preview; turning them below drops the count
+                    _require_one_frame(opened, str(path))
                 return _from_pil(ImageOps.exif_transpose(opened), str(path))
     except InputError:
         raise
@@ -59,8 +61,8 @@ def _from_file(path: Path) -> NDArray[np.float32]:
 
 
 def _from_pil(image: Image, what: str) -> NDArray[np.float32]:
-    if getattr(image, "n_frames", 1) > 1:
-        raise InputError(f"{what}: must be a single image, got {image.n_frames} frames")  # type: ignore[attr-defined]
+    if getattr(image, "format", None) != "MPO":
+        _require_one_frame(image, what)
     if image.mode in ("I", "F", "I;16", "I;16B", "I;16L"):
         raise InputError(f"{what}: must have 8 bits per channel, got mode {image.mode}; convert it to RGB first")
     if image.has_transparency_data:
@@ -68,6 +70,12 @@ def _from_pil(image: Image, what: str) -> NDArray[np.float32]:
         if alpha.min(initial=255) < 255:
             raise InputError(f"{what}: must have no transparent pixels; flatten it onto a background first")
     return _from_array(np.asarray(image.convert("RGB")), what)
+
+
+def _require_one_frame(image: Image, what: str) -> None:
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1:
+        raise InputError(f"{what}: must be a single image, got {frames} frames")
 
 
 def _from_array(array: NDArray[Any], what: str) -> NDArray[np.float32]:
@@ -79,7 +87,8 @@ def _from_array(array: NDArray[Any], what: str) -> NDArray[np.float32]:
         return array.astype(np.float32) / np.float32(255)
     if not np.issubdtype(array.dtype, np.floating):
         raise InputError(f"{what} must be uint8 or float in [0, 1], got {array.dtype}")
-    pixels = array.astype(np.float32)
+    with np.errstate(over="ignore"):
+        pixels = array.astype(np.float32)
     if not np.isfinite(pixels).all():
         raise InputError(f"{what} must be finite, got NaN or infinity")
     low, high = float(pixels.min()), float(pixels.max())
