@@ -150,12 +150,13 @@ def load_tally(path: str | Path) -> Tally:
     try:
         settings = archive.meta["plan"]
         plan = SamplingPlan(**{**settings, "snapshots": tuple(settings["snapshots"])})
-        sums, counts = archive.arrays["sums"], archive.arrays["counts"]
+        size = archive.arrays["sums"].shape[:2]
         same = {name: archive.meta[name] for name in ("key", "num_classes", "model")}
-        tally = Tally(plan, size=sums.shape[:2], **same)
-        if sums.shape != tally.sums.shape or counts.shape != tally.counts.shape:
+        tally = Tally(plan, size=size, **same)
+        fresh: dict[str, NDArray[Any]] = {"sums": tally.sums, "counts": tally.counts, **tally.done}
+        if any((archive.arrays[k].shape, archive.arrays[k].dtype) != (a.shape, a.dtype) for k, a in fresh.items()):
             raise InputError(f"{path}: arrays must fit the sampling plan")
-        tally.sums, tally.counts = sums.copy(), counts.copy()
+        tally.sums, tally.counts = archive.arrays["sums"].copy(), archive.arrays["counts"].copy()
         tally.done = {stage: archive.arrays[stage].copy() for stage in tally.done}
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: must hold a tally, but {error} is missing or odd") from None

@@ -130,6 +130,18 @@ def test_modules_that_return_labels_or_mappings() -> None:
         assert_same_function(with_backend(labels, backend), labels)
 
 
+def test_what_stands_in_front_stays_in_front() -> None:
+    from certiseg.models.denoiser import DenoisedSegmenter, Denoiser
+
+    torch.manual_seed(0)
+    denoised = DenoisedSegmenter(tiny(), Denoiser(width=4).eval(), sigma=0.25)
+    moved = with_backend(denoised, "onnxruntime", SIZE)
+    assert (moved.backend, denoised.backend) == ("onnxruntime", "torch")
+    assert_same_function(moved, denoised)
+    assert moved.fingerprint() != denoised.fingerprint()
+    assert denoised.adjusted(std=(0.5, 0.5, 0.5)).prepare.std == (0.5, 0.5, 0.5)
+
+
 def test_windows_run_in_the_backend() -> None:
     original = tiny(window=(16, 16))
     assert_same_function(with_backend(original, "onnxruntime"), original)

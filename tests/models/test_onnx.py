@@ -24,8 +24,12 @@ MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.3, 0.4)
 class ChannelsLast(nn.Module):
     """The network for (B, H, W, 3) images, with the classes last."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = NET
+
     def forward(self, images: Tensor) -> Tensor:
-        return NET(images.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        return self.network(images.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
 
 
 def graph_file(path: Path, inputs: list[Any], *, output: Any = None) -> Path:
@@ -48,7 +52,7 @@ def image_input(shape: list[Any], kind: int = TensorProto.FLOAT, name: str = "x"
 def test_same_function_as_torch(tmp_path: Path) -> None:
     file = onnx_file(tmp_path / "m.onnx", NET, EXAMPLE)
     original = cs.Segmenter(NET, mean=MEAN, std=STD)
-    loaded = cs.load_model(str(file), mean=MEAN, std=STD)
+    loaded = cs.load_model(file, mean=MEAN, std=STD)
     assert (loaded.backend, loaded.num_classes, loaded.class_names) == ("onnxruntime", len(NAMES), None)
     assert_same_function(loaded, original)
     assert_same_function(loaded, original, (37, 51))

@@ -51,7 +51,7 @@ def _model(args: argparse.Namespace) -> Any:
     from certiseg.errors import InputError
     from certiseg.verify import CERTIFICATE_VERSION
 
-    if args.model.endswith((".onnx", ".xml", ".tflite", ".pt", ".ts", ".pt2")):
+    if args.model.lower().endswith((".onnx", ".xml", ".tflite", ".pt", ".ts", ".pt2")):
         try:
             stored = read_archive(args.certificates[0], kind="certificate", version=CERTIFICATE_VERSION)
             args.num_classes = len(stored.meta["hierarchy"]["classes"])

@@ -30,13 +30,14 @@ HRNET_HIERARCHIES = {19: "cityscapes", 59: "pascal_context", 171: "coco_stuff"}
 """The published weights carry no class names; by their number they are taken to be these, in this order."""
 
 
-def load_model(spec: str, *, trust: bool = False, **options: Any) -> Segmenter:
+def load_model(spec: str | Path, *, trust: bool = False, **options: Any) -> Segmenter:
     """The model that a spec names, as a Segmenter; docs/models.md lists the forms.
 
     trust: whether files that can run code (TorchScript, torch.export) may be loaded.
     options: arguments of Segmenter that override what the model's file says (mean, std, scores, window, class_names,
         hierarchy, ...); `output` names the output of a file with several; others go to a factory.
     """
+    spec = str(spec) if isinstance(spec, Path) else spec
     if not isinstance(spec, str) or not spec:
         raise InputError(f"model must be given as text, got {spec!r}; forms: {', '.join(SPECS)}")
     settings, others = split_settings(options)

@@ -31,7 +31,7 @@ class OpenVinoModel(RuntimeModel):
         request, output = compiled.create_infer_request(), compiled.output(self.output.index)
 
         def run(array: NDArray[Any]) -> NDArray[Any]:
-            return np.array(request.infer([array])[output])
+            return np.asarray(request.infer([array])[output])
 
         return run
 

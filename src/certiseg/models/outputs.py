@@ -88,8 +88,10 @@ def tensor_of(output: Any) -> Tensor:
 
 
 def tensor_of_array(array: Any) -> Tensor:
-    """An array as a tensor of its own: model runtimes reuse their buffers, or lend them for reading only."""
-    values = np.array(array)
+    """An array as a tensor, without a copy where its memory may be shared."""
+    values = np.ascontiguousarray(array)
+    if not values.flags.writeable:
+        values = values.copy()
     if values.dtype.kind not in "biuf":
         raise InputError(f"model must return an array of numbers, got {values.dtype}")
     return torch.from_numpy(values)

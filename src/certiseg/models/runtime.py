@@ -56,7 +56,7 @@ class RuntimeModel(ABC):
             raise InputError(
                 f"{self.source}: must run on input of shape {array.shape}, got: {reason(error)}"
             ) from error
-        return self.output.read(np.concatenate(found)[: len(array)])
+        return self.output.read(found[0] if len(found) == 1 else np.concatenate(found)[: len(array)])
 
     def _run(self) -> Run:
         threads = torch.get_num_threads()

@@ -34,7 +34,7 @@ class TfliteModel(RuntimeModel):
                 interpreter.allocate_tensors()
             interpreter.set_tensor(index, array)
             interpreter.invoke()
-            return np.array(interpreter.get_tensor(output))
+            return np.asarray(interpreter.get_tensor(output))
 
         return run
 

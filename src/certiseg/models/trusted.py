@@ -54,7 +54,9 @@ def load_trusted(path: str | Path, settings: Mapping[str, Any], *, trust: bool) 
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{path}: must be a TorchScript or torch.export program, got: {reason(error)}") from None
+        raise InputError(
+            f"{path}: must be a TorchScript or torch.export program (weights alone are no model), got: {reason(error)}"
+        ) from None
     model = TrustedModel(program, port, hashlib.sha256(path.read_bytes()).hexdigest())
     facts: dict[str, Any] = {"input_size": None if port is None else port.size}
     return Segmenter(model, **merge_settings(facts, settings), name=path.name)

@@ -37,7 +37,7 @@ def make_batch(
     rng = np.random.Generator(np.random.Philox(key=[seed, step]))
     crops = np.empty((batch, size, size, 3), np.float32)
     for row in range(batch):
-        image = images[rng.integers(len(images))]
+        image = images[int(rng.integers(len(images)))]
         top, left = (rng.integers(side - size + 1) for side in image.shape[:2])
         crop = image[top : top + size, left : left + size]
         crops[row] = crop[:, :: -1 if rng.random() < 0.5 else 1] / np.float32(255)
@@ -59,7 +59,7 @@ def train_denoiser(
 ) -> float:
     """Train, keep a checkpoint beside `out`, write the weights; returns the mean loss of the last hundred steps."""
     torch.manual_seed(seed)
-    network = Denoiser().to(memory_format=torch.channels_last)
+    network = Denoiser()
     optimizer = torch.optim.AdamW(network.parameters(), lr=lr, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=steps, pct_start=0.1)
     checkpoint, first, losses = out.with_suffix(".checkpoint.pt"), 0, [0.0]
@@ -80,9 +80,12 @@ def train_denoiser(
         schedule.step()
         losses = [*losses[-99:], loss.item()]
         if (step + 1) % 250 == 0 or step + 1 == steps:
-            states = {"network": network, "optimizer": optimizer, "schedule": schedule}
-            parts = {name: part.state_dict() for name, part in states.items()}
-            save_checkpoint(checkpoint, {**parts, "step": step + 1, "losses": losses})
+            state = {
+                "network": network.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "schedule": schedule.state_dict(),
+            }
+            save_checkpoint(checkpoint, {**state, "step": step + 1, "losses": losses})
             tqdm.write(f"step {step + 1}: loss {np.mean(losses):.5f}")
     save_weights(out, network, classes=(), half=False, steps=steps, seed=seed)
     return float(np.mean(losses))
