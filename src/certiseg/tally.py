@@ -125,15 +125,14 @@ class Tally:
         """The image and the plan of the draws."""
         return self.plan, self.key, tuple(self.size), self.num_classes
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is stored: the sums, the counts, and which draws they hold."""
+        return {"sums": self.sums, "counts": self.counts} | {str(stage): done for stage, done in self.done.items()}
+
     def save(self, path: str | Path) -> None:
         """Write the tally as one archive."""
         meta = {"plan": asdict(self.plan), "key": self.key, "num_classes": self.num_classes, "model": self.model}
-        arrays: dict[str, NDArray[Any]] = {
-            "sums": self.sums,
-            "counts": self.counts,
-            **{str(stage): done for stage, done in self.done.items()},
-        }
-        write_archive(path, kind="tally", version=FORMAT_VERSION, meta=meta, arrays=arrays)
+        write_archive(path, kind="tally", version=FORMAT_VERSION, meta=meta, arrays=self.arrays())
 
     def _claim(self, stage: Stage, draws: list[int]) -> None:
         self._require_new(stage, draws)
@@ -153,11 +152,11 @@ def load_tally(path: str | Path) -> Tally:
         size = archive.arrays["sums"].shape[:2]
         same = {name: archive.meta[name] for name in ("key", "num_classes", "model")}
         tally = Tally(plan, size=size, **same)
-        fresh: dict[str, NDArray[Any]] = {"sums": tally.sums, "counts": tally.counts, **tally.done}
-        if any((archive.arrays[k].shape, archive.arrays[k].dtype) != (a.shape, a.dtype) for k, a in fresh.items()):
+        stored = {name: archive.arrays[name] for name in tally.arrays()}
+        if any((stored[k].shape, stored[k].dtype) != (a.shape, a.dtype) for k, a in tally.arrays().items()):
             raise InputError(f"{path}: arrays must fit the sampling plan")
-        tally.sums, tally.counts = archive.arrays["sums"].copy(), archive.arrays["counts"].copy()
-        tally.done = {stage: archive.arrays[stage].copy() for stage in tally.done}
+        tally.sums, tally.counts = stored["sums"].copy(), stored["counts"].copy()
+        tally.done = {stage: stored[stage].copy() for stage in tally.done}
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: must hold a tally, but {error} is missing or odd") from None
     return tally
