@@ -127,7 +127,8 @@ class Tally:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What is stored: the sums, the counts, and which draws they hold."""
-        return {"sums": self.sums, "counts": self.counts} | {str(stage): done for stage, done in self.done.items()}
+        kept: dict[str, NDArray[Any]] = {"sums": self.sums, "counts": self.counts}
+        return kept | {str(stage): done for stage, done in self.done.items()}
 
     def save(self, path: str | Path) -> None:
         """Write the tally as one archive."""
