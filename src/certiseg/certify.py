@@ -38,7 +38,7 @@ class _Chains:
     hits: NDArray[np.uint16]
     """(links, N): votes inside each label set, finest first."""
     level: NDArray[np.uint8]
-    """Hierarchy level, by pixel (1, N) or by link (links + 1, 1), abstentions last."""
+    """Hierarchy level, by pixel (1, N) or by link (links + 1,), abstentions last."""
 
 
 def certify(
@@ -128,7 +128,7 @@ def _nested(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDAr
     """Every level of the candidate's path to the root, finest first; abstentions count at the last level."""
     hits = kernels.path_hits(_pick(votes.counts, inside), _pick(votes.candidate, inside), _masks(hierarchy))
     levels = [*range(hierarchy.num_levels), hierarchy.num_levels - 1]
-    return _Chains(hits, np.array(levels, np.uint8)[:, None])
+    return _Chains(hits, np.array(levels, np.uint8))
 
 
 def _sets(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
@@ -136,14 +136,14 @@ def _sets(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArra
     assert settings.max_set is not None
     ranking = np.ascontiguousarray(_pick(votes.ranking, inside)[:, : settings.max_set])
     hits = kernels.set_hits(_pick(votes.counts, inside), ranking)
-    return _Chains(hits, np.zeros((settings.max_set + 1, 1), np.uint8))
+    return _Chains(hits, np.zeros(settings.max_set + 1, np.uint8))
 
 
 def _fixed_level(votes: Votes, hierarchy: Hierarchy, inside: NDArray[Any] | None, level: int) -> _Chains:
     candidate = _pick(votes.candidate, inside)
     levels = np.full(candidate.shape, level, np.uint8)
     hits = kernels.level_hits(_pick(votes.counts, inside), candidate, levels, _masks(hierarchy))
-    return _Chains(hits, np.full((2, 1), level, np.uint8))
+    return _Chains(hits, np.full(2, level, np.uint8))
 
 
 _METHODS: dict[Method, Callable[[Votes, Hierarchy, Settings, NDArray[Any] | None], _Chains]] = {
@@ -168,7 +168,7 @@ def _maps(
 ) -> dict[str, NDArray[Any]]:
     """vertex, level and set_size of every pixel of the image."""
     certified = link < len(chains.hits)
-    level = chains.level[link, 0] if chains.level.shape[1] == 1 else chains.level[0]
+    level = chains.level[link] if chains.level.ndim == 1 else chains.level[0]
     if settings.method == "sets":
         set_size = (link + 1) * certified
         ranking = _pick(votes.ranking, inside)
