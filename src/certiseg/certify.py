@@ -27,6 +27,10 @@ from certiseg.stats.radius import agree_with_test, radius, radius_table
 from certiseg.votes import Votes
 
 
+_MOST_LINKS = 255
+"""Sizes of sets are kept in 8 bits."""
+
+
 class NothingCertifiable(UserWarning):
     """n is too small: not even n of n votes would certify a pixel."""
 
@@ -310,9 +314,10 @@ def _thresholds_for(hierarchy: Hierarchy, thresholds: Sequence[float] | None) ->
 
 
 def _max_set_for(votes: Votes, max_set: int | None) -> int:
-    longest = votes.max_set if max_set is None else max_set
-    if not (isinstance(longest, int | np.integer) and 1 <= longest <= votes.max_set):
-        raise InputError(f"max_set must be in 1..{votes.max_set}, as many as the votes rank, got {max_set}")
+    most = min(votes.max_set, _MOST_LINKS)
+    longest = most if max_set is None else max_set
+    if not (isinstance(longest, int | np.integer) and 1 <= longest <= most):
+        raise InputError(f"max_set must be in 1..{most}, as many as the votes rank, got {max_set}")
     return int(longest)
 
 
