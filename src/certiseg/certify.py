@@ -73,15 +73,19 @@ def certify(
     region: (H, W) mask of the pixels tested together, chosen before the estimation draws; default: all.
     """
     hierarchy = _hierarchy_for(votes, hierarchy, method)
+    region = None if region is None else np.array(region)
     settings = _check_settings(votes, hierarchy, method, tau, alpha, thresholds, level, max_set, correction, k, test)
     inside = _check_region(votes, region)
+    tested = votes.candidate.size if inside is None else int(inside.sum())
+    if settings.k > tested:
+        raise InputError(f"k must be at most the {tested:,} pixels tested together, got {k}: nothing would be promised")
     chains = _METHODS[method](votes, hierarchy, settings, inside)
     counting = count_test(votes, settings)
     found = finest_links(chains.hits, counting, alpha=alpha, correction=correction, k=k)
     if found.critical is None:
         warnings.warn(
             f"nothing can be certified: n = {votes.n} draws cannot reject at tau = {tau} and alpha = {alpha} for "
-            f"{chains.hits.shape[1]:,} pixels; see `certiseg plan`",
+            f"{tested:,} pixels; see `certiseg plan`",
             NothingCertifiable,
             stacklevel=2,
         )
