@@ -26,7 +26,6 @@ from certiseg.stats.nested import finest_links
 from certiseg.stats.radius import agree_with_test, radius, radius_table
 from certiseg.votes import Votes
 
-
 _MOST_LINKS = 255
 """Sizes of sets are kept in 8 bits."""
 
