@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from certiseg.errors import InputError
 
 MAX_ARRAY_BYTES = 16 << 30
+UNFINISHED = ".part"
+"""Ending of a file that is being written; such a file begins with a dot and is never read."""
 _DEFLATE_LEVEL = 4
 _SEAL = b"certiseg sha256 "
 _SEAL_DIGITS = 64
@@ -107,7 +109,7 @@ def write_atomically(path: str | Path) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: its folder must exist")
     if path.is_dir():
         raise InputError(f"{path}: must be a file name, got a folder")
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
     try:
         with os.fdopen(handle, "w+b") as file:
             yield file

@@ -129,7 +129,8 @@ class Certificate:
     def save(self, path: str | Path, *, votes_path: str | None = None) -> None:
         """Write the certificate to one file that `certiseg verify` can check.
 
-        The votes are stored inside, unless votes_path names a file of them beside the certificate.
+        The votes are stored inside, unless votes_path names a file of them beside the certificate, which may hold
+        more draws than the certificate used.
         """
         meta: dict[str, Any] = {
             "settings": asdict(self.settings),
@@ -138,6 +139,7 @@ class Certificate:
             "critical": self.critical,
             "votes_digest": self.votes.digest(),
             "votes_path": votes_path,
+            "votes_n": self.votes.n,
         }
         arrays: dict[str, NDArray[Any]] = {"vertex": self.vertex, "level": self.level, "set_size": self.set_size}
         if self.region is not None:
@@ -188,7 +190,7 @@ def votes_beside(archive: Archive, path: Path) -> Votes:
     name = Path(archive.meta["votes_path"])
     if name.is_absolute() or ".." in name.parts[1:] or name.parts.count("..") > 1:
         raise InputError(f"{path}: `votes_path` must stay near the certificate, got {str(name)!r}")
-    return load_votes(path.parent / name)
+    return load_votes(path.parent / name).first(archive.meta["votes_n"])
 
 
 def _settings(stored: Mapping[str, Any]) -> Settings:

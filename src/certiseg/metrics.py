@@ -25,7 +25,7 @@ class CertifiedMetric(Metric):
     def __init__(self, *, num_classes: int, num_levels: int, **options: Any) -> None:
         super().__init__(**options)
         for name in _BY_CLASS + _BY_LEVEL:
-            size = num_classes if name in _BY_CLASS else num_levels
+            size = (num_classes,) if name in _BY_CLASS else (num_classes, num_levels)
             kind = torch.float64 if name == "gain" else torch.int64
             self.add_state(name, default=torch.zeros(size, dtype=kind), dist_reduce_fx="sum")
         self.add_state("not_flat", default=torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")

@@ -23,7 +23,7 @@ VOID = 255
 
 @dataclass(frozen=True, eq=False)
 class PixelSums:
-    """What is summed over pixels: by true class (C,), and by assigned level (L,)."""
+    """What is summed over pixels: by true class (C,), and by true class and assigned level (C, L)."""
 
     pixels: NDArray[np.int64]
     gain: NDArray[np.float64]
@@ -41,7 +41,7 @@ class PixelSums:
     """Whether every label was a single class, so that an IoU has a meaning."""
 
     def __add__(self, other: PixelSums) -> PixelSums:
-        if len(self.pixels) != len(other.pixels) or len(self.level_wrong) != len(other.level_wrong):
+        if self.level_wrong.shape != other.level_wrong.shape:
             raise InputError("certificates must be over the same classes and levels to be scored together")
         sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "flat"}
         return PixelSums(**sums, flat=self.flat and other.flat)
@@ -101,7 +101,7 @@ def evaluate_prediction(
     """Scores of the uncertified model: accuracy and mIoU of plain label maps, nothing abstained."""
     several = not isinstance(prediction, np.ndarray)
     pairs = zip(prediction, label, strict=True) if several else [(prediction, label)]
-    sums = [_prediction_sums(np.asarray(p), np.asarray(y), num_classes) for p, y in pairs]
+    sums = [sum_prediction(np.asarray(p), np.asarray(y), num_classes) for p, y in pairs]
     return scores_of(sum(sums[1:], start=sums[0]))
 
 
@@ -142,6 +142,30 @@ def sum_pixels(
     )
 
 
+def sum_prediction(
+    prediction: NDArray[np.integer],
+    label: NDArray[np.integer],
+    num_classes: int,
+    *,
+    where: NDArray[np.bool_] | None = None,
+) -> PixelSums:
+    """The sums of the uncertified model on one image."""
+    scored = _scored(label, num_classes, prediction.shape, where)
+    truth, predicted = label[scored].astype(np.intp), prediction[scored].astype(np.intp)
+    right = predicted == truth
+    return _sums(
+        truth,
+        num_classes=num_classes,
+        num_levels=1,
+        level=np.zeros_like(truth),
+        certified=np.ones_like(right),
+        right=right,
+        gain=right.astype(np.float64),
+        claimed=predicted,
+        flat=True,
+    )
+
+
 def scores_of(sums: PixelSums) -> Scores:
     """Divide the sums; classes and levels without pixels do not enter any mean."""
     total = int(sums.pixels.sum())
@@ -152,7 +176,8 @@ def scores_of(sums: PixelSums) -> Scores:
         union = sums.pixels + sums.claimed - sums.right
         iou = sums.right / union
     share = (lambda count: float(count / total)) if total else (lambda count: float("nan"))
-    levels = zip(sums.level_certified, sums.level_abstained, sums.level_wrong, strict=True)
+    by_level = (sums.level_certified, sums.level_abstained, sums.level_wrong)
+    levels = zip(*(counts.sum(axis=0) for counts in by_level), strict=True)
     return Scores(
         cig=share(sums.gain.sum()),
         ccig=_mean(class_cig[occurs]),
@@ -181,23 +206,6 @@ def boundary(label: NDArray[np.integer], *, margin: int = 10, paper_compatible: 
     return differs if paper_compatible else differs | (minimum_filter(label, size, mode="nearest") != label)
 
 
-def _prediction_sums(prediction: NDArray[np.integer], label: NDArray[np.integer], num_classes: int) -> PixelSums:
-    scored = _scored(label, num_classes, prediction.shape, None)
-    truth, predicted = label[scored].astype(np.intp), prediction[scored].astype(np.intp)
-    right = predicted == truth
-    return _sums(
-        truth,
-        num_classes=num_classes,
-        num_levels=1,
-        level=np.zeros_like(truth),
-        certified=np.ones_like(right),
-        right=right,
-        gain=right.astype(np.float64),
-        claimed=predicted,
-        flat=True,
-    )
-
-
 def _sums(
     truth: NDArray[np.intp],
     *,
@@ -214,7 +222,8 @@ def _sums(
         return np.bincount(truth[which], minlength=num_classes)
 
     def by_level(which: NDArray[Any]) -> NDArray[np.int64]:
-        return np.bincount(level[which], minlength=num_levels)
+        cell = truth[which] * num_levels + level[which]
+        return np.bincount(cell, minlength=num_classes * num_levels).reshape(num_classes, num_levels)
 
     return PixelSums(
         pixels=np.bincount(truth, minlength=num_classes),

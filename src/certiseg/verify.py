@@ -92,7 +92,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], d
             votes = {n.removeprefix("votes."): a for n, a in archive.arrays.items() if n.startswith("votes.")}
         else:
             beside = read_archive(path.parent / archive.meta["votes_path"], kind="votes", version=VOTES_VERSION)
-            votes_meta, votes = beside.meta, beside.arrays
+            votes_meta, votes = _prefix(beside.meta, beside.arrays, archive.meta["votes_n"])
         for name in ("settings", "hierarchy", "radius", "critical", "votes_digest"):
             archive.meta[name]
         for name in ("vertex", "level", "set_size"):
@@ -105,6 +105,13 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], d
     if recorded != archive.meta["votes_digest"]:
         raise _Failed("votes", "the votes are not those that the certificate was computed from (digest differs)")
     return archive.meta, arrays, votes_meta, votes
+
+
+def _prefix(meta: dict[str, Any], votes: dict[str, Any], n: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The votes of the first n draws, where the file holds more."""
+    if n == meta["n"]:
+        return meta, votes
+    return {**meta, "n": n}, {**votes, "counts": votes[f"counts_first_{n}"]}
 
 
 def _votes_digest(meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) -> str:

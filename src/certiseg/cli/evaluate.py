@@ -1,0 +1,218 @@
+"""certiseg evaluate: certify a data set and score it; resumable."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from certiseg.cli.options import add_model_options, model_and_hierarchy
+from certiseg.errors import InputError
+
+if TYPE_CHECKING:
+    from certiseg.runs.manifest import Manifest
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="certify a data set, resumable, and score it",
+        description="Certifies every image of a data set with every method from one sampling pass per sigma and keeps "
+        "votes, certificates and a table in a run folder. Started again with the same settings it goes on where it "
+        "stopped; with others it refuses. Exit code 1 if some images had to be left out.",
+        epilog="example: certiseg evaluate camvid --root ../shared/data/camvid --sigma 0.25 --setting 100:0.75 "
+        "--first 20 --out runs/camvid",
+    )
+    parser.add_argument("dataset", metavar="DATASET", help="name of a data set; see docs/datasets.md")
+    parser.add_argument("--root", metavar="DIR", help="where the data set lies (not needed for streets)")
+    parser.add_argument("--split", help="part of the data set (default: the one that is usually reported)")
+    parser.add_argument("--first", type=int, metavar="N", help="only the first N images")
+    parser.add_argument("--every", type=int, default=1, metavar="K", help="only every K-th image (default: 1)")
+    parser.add_argument("--out", required=True, metavar="RUN", help="the run folder")
+    parser.add_argument("--sigma", type=float, nargs="+", default=[0.25], help="noise levels (default: 0.25)")
+    parser.add_argument(
+        "--setting", nargs="+", default=["100:0.75"], metavar="N:TAU", help="pairs of n and tau (default: 100:0.75)"
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        metavar="METHOD",
+        help="segcertify, level:L, adaptive[:T,T,T], nested, sets[:M] (default: all of them)",
+    )
+    parser.add_argument("--alpha", type=float, default=0.001, help="allowed error (default: 0.001)")
+    parser.add_argument(
+        "--family", choices=["image", "dataset"], default="image", help="what alpha covers (default: each image)"
+    )
+    parser.add_argument("--correction", choices=["bonferroni", "holm", "kfwer", "by"], default="bonferroni")
+    parser.add_argument("--kfwer-k", type=int, default=1, metavar="K", help="for kfwer: fewer than K false ones")
+    parser.add_argument("--test", choices=["fixed", "anytime"], default="fixed")
+    parser.add_argument("--n0", type=int, default=10, help="selection draws (default: 10)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
+    parser.add_argument("--batch-size", type=int, default=1, metavar="B", help="draws per model call (default: 1)")
+    parser.add_argument("--temperature", type=float, default=1.0, help="divides the logits of the selection draws")
+    parser.add_argument("--json", action="store_true", help="print the scores as JSON")
+    add_model_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from certiseg.analysis.tables import summary_lines, summary_table
+    from certiseg.datasets import open_dataset
+    from certiseg.runs.evaluate import evaluate_dataset
+    from certiseg.runs.folder import RunFolder
+
+    samples = open_dataset(args.dataset, args.root, split=args.split, first=args.first)
+    indices = list(range(0, len(samples), args.every)) if args.every >= 1 else []
+    if not indices:
+        raise InputError(f"--every must be at least 1 and leave an image, got {args.every}")
+    chosen = _Chosen(samples, indices)
+    size = _size_of(chosen)
+    segmenter, hierarchy = model_and_hierarchy(args, size)
+    if hierarchy is None:
+        raise InputError("--hierarchy must be given: this model does not come with one")
+    manifest = _manifest(args, chosen, segmenter, hierarchy)
+    _refuse_early(manifest, size)
+    folder = RunFolder(args.out)
+    with _bar(manifest) as progress:
+        left_out = evaluate_dataset(folder, manifest, chosen, segmenter, progress=progress)
+    table = summary_table(folder)
+    if args.json:
+        print(json.dumps({"scores": table, "left_out": left_out}, indent=1))
+    else:
+        print("\n".join(summary_lines(folder, table)))
+        for name, reason in left_out.items():
+            print(f"left out: {name}: {reason}")
+    return 1 if left_out else 0
+
+
+class _Chosen:
+    """Some images of a data set, by index."""
+
+    def __init__(self, samples: Any, indices: list[int]) -> None:
+        self.samples, self.indices = samples, indices
+        self.names = tuple(samples.names[index] for index in indices)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.samples[self.indices[index]]
+
+
+def _size_of(samples: _Chosen) -> tuple[int, int] | None:
+    """Size of the first readable image, where a backend is measured."""
+    for index in range(len(samples)):
+        try:
+            height, width = samples[index].image.shape[:2]
+        except InputError:
+            continue
+        return height, width
+    raise InputError("the data set must have a readable image, got none")
+
+
+def _manifest(args: argparse.Namespace, samples: _Chosen, segmenter: Any, hierarchy: Any) -> Manifest:
+    """The manifest of what was asked."""
+    import numpy as np
+    import torch
+
+    from certiseg import __version__
+    from certiseg.runs.manifest import Manifest, parse_settings
+
+    return Manifest(
+        dataset=args.dataset,
+        split=args.split,
+        images=samples.names,
+        model=segmenter.name,
+        model_sha256=segmenter.fingerprint(),
+        classes=segmenter.class_names,
+        hierarchy=json.loads(json.dumps(hierarchy.as_dict())),
+        sigmas=tuple(args.sigma),
+        settings=parse_settings(args.setting),
+        methods=tuple(args.methods or _all_methods(hierarchy)),
+        alpha=args.alpha,
+        correction=args.correction,
+        k=args.kfwer_k,
+        test=args.test,
+        family=args.family,
+        n0=args.n0,
+        seed=args.seed,
+        temperature=args.temperature,
+        batch_size=args.batch_size,
+        threads=torch.get_num_threads(),
+        backend=segmenter.backend,
+        device=segmenter.device.type,
+        versions={"certiseg": __version__, "torch": torch.__version__, "numpy": np.__version__},
+    )
+
+
+def _refuse_early(manifest: Manifest, size: tuple[int, int]) -> None:
+    """Everything that can be known to fail is refused before the first draw."""
+    from certiseg.hierarchy import check_thresholds
+    from certiseg.planning import require_certifiable
+    from certiseg.runs.manifest import MethodChoice
+    from certiseg.tally import SamplingPlan
+
+    for setting in manifest.each_setting():
+        SamplingPlan(
+            sigma=setting.sigma,
+            n0=manifest.n0,
+            n=setting.n,
+            seed=manifest.seed,
+            batch_size=manifest.batch_size,
+            temperature=manifest.temperature,
+        )
+        require_certifiable(
+            pixels=size[0] * size[1],
+            n=setting.n,
+            tau=setting.tau,
+            alpha=manifest.alpha_per_image,
+            sigma=setting.sigma,
+            test=manifest.test,
+        )
+    levels = manifest.tree.num_levels
+    for method in manifest.methods:
+        options = MethodChoice(method).options
+        if manifest.correction in ("kfwer", "by") and options["method"] in ("nested", "sets"):
+            raise InputError(f"--correction must be bonferroni or holm for {method}, got {manifest.correction}")
+        if not 0 <= options.get("level", 0) < levels:
+            raise InputError(f"--methods must have a level in 0..{levels - 1}, got {method}")
+        if options["method"] == "adaptive":
+            check_thresholds(options.get("thresholds", manifest.tree.thresholds), levels, "thresholds of adaptive")
+
+
+def _all_methods(hierarchy: Any) -> list[str]:
+    levels = [f"level:{level}" for level in range(1, hierarchy.num_levels)]
+    adaptive = ["adaptive"] if hierarchy.thresholds is not None else []
+    return ["segcertify", *levels, *adaptive, "nested", "sets"]
+
+
+class _bar:
+    """A progress bar over draws, with images per hour and the running scores of the first setting."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        from tqdm import tqdm
+
+        total = (manifest.n0 + max(manifest.draws)) * len(manifest.sigmas) * len(manifest.images)
+        self.bar = tqdm(total=total, unit="draw", desc=manifest.dataset, disable=None, smoothing=0.05)
+        self.started, self.images = time.monotonic(), 0
+
+    def __enter__(self) -> Any:
+        from certiseg.runs.evaluate import Progress
+
+        return Progress(draws=self.bar.update, image=self.image)
+
+    def image(self, name: str, progress: Any) -> None:
+        from certiseg.scores import scores_of
+
+        self.images += 1
+        rate = self.images / max(time.monotonic() - self.started, 1e-9) * 3600
+        shown = {"images/h": f"{rate:.0f}"}
+        if progress.sums:
+            method = "nested" if "nested" in progress.sums else next(iter(progress.sums))
+            scores = scores_of(progress.sums[method])
+            shown |= {f"{method} CIG": f"{scores.cig:.3f}", "abstain": f"{scores.abstain:.1%}"}
+        self.bar.set_postfix(shown)
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()
