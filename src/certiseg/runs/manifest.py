@@ -1,0 +1,160 @@
+"""The manifest: everything that decides a run, written before the first draw and compared on every resume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from certiseg.archive import write_atomically
+from certiseg.errors import InputError
+from certiseg.hierarchy import Hierarchy, hierarchy_from_dict
+
+FORMAT_VERSION = 1
+Family = Literal["image", "dataset"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A pair n:tau of a run, for one sigma."""
+
+    sigma: float
+    n: int
+    tau: float
+
+    def __str__(self) -> str:
+        return f"sigma{self.sigma:g}-n{self.n}-tau{self.tau:g}"
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """A method of a run as it is typed: segcertify, level:2, adaptive, adaptive:0,0,0.25, nested, sets, sets:3."""
+
+    text: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of `certify` that it stands for."""
+        name, _, value = self.text.partition(":")
+        try:
+            if name == "level":
+                return {"method": name, "level": int(value)}
+            if name == "adaptive" and value:
+                return {"method": name, "thresholds": tuple(float(part) for part in value.split(","))}
+            if name == "sets" and value:
+                return {"method": name, "max_set": int(value)}
+        except ValueError:
+            raise InputError(f"method must be like level:2, adaptive:0,0,0.25 or sets:3, got {self.text!r}") from None
+        if name not in ("segcertify", "adaptive", "nested", "sets") or value:
+            raise InputError(
+                f"method must be segcertify, level:L, adaptive[:T,T,T], nested or sets[:M], got {self.text!r}"
+            )
+        return {"method": name}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a run computes. The same manifest, images and weights give the same bytes in every file of the run."""
+
+    dataset: str
+    split: str | None
+    images: tuple[str, ...]
+    """Names of the images, in order."""
+    model: str
+    model_sha256: str
+    classes: tuple[str, ...] | None
+    hierarchy: dict[str, Any]
+    sigmas: tuple[float, ...]
+    settings: tuple[tuple[int, float], ...]
+    """Pairs (n, tau)."""
+    methods: tuple[str, ...]
+    alpha: float
+    correction: str
+    k: int
+    test: str
+    family: Family
+    """Whether alpha is spent per image, or divided by the number of images so that it covers the whole run."""
+    n0: int
+    seed: int
+    temperature: float
+    batch_size: int
+    threads: int
+    backend: str
+    device: str
+    versions: dict[str, str]
+
+    def each_setting(self) -> list[Setting]:
+        """Every sigma with every pair n:tau."""
+        return [Setting(sigma, n, tau) for sigma in self.sigmas for n, tau in self.settings]
+
+    @property
+    def draws(self) -> tuple[int, ...]:
+        """The distinct n, rising: the largest is drawn, the others are kept as snapshots."""
+        return tuple(sorted({n for n, _ in self.settings}))
+
+    @property
+    def alpha_per_image(self) -> float:
+        return self.alpha / len(self.images) if self.family == "dataset" else self.alpha
+
+    @property
+    def tree(self) -> Hierarchy:
+        levels = {int(level): vertices for level, vertices in self.hierarchy["levels"].items()}
+        return hierarchy_from_dict({**self.hierarchy, "levels": levels}, source="manifest.json")
+
+    def promise(self) -> str:
+        """For how much the guarantee holds at once, as every table says."""
+        if self.family == "image":
+            return f"guaranteed per image with probability {1 - self.alpha:g}"
+        return f"guaranteed for all {len(self.images)} images at once with probability {1 - self.alpha:g}"
+
+    def save(self, path: Path) -> None:
+        with write_atomically(path) as file:
+            file.write(json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, indent=1).encode())
+
+
+def load_manifest(path: Path) -> Manifest:
+    """Read a manifest; a folder without one is no run."""
+    if not path.is_file():
+        raise InputError(f"{path.parent}: must be a run folder, but it has no {path.name}")
+    try:
+        stored = json.loads(path.read_text("utf-8"))
+        if stored.pop("format_version") != FORMAT_VERSION:
+            raise InputError(f"{path}: `format_version` must be {FORMAT_VERSION}; use the certiseg that wrote it")
+        for name in ("images", "sigmas", "methods"):
+            stored[name] = tuple(stored[name])
+        stored["settings"] = tuple((int(n), float(tau)) for n, tau in stored["settings"])
+        stored["classes"] = None if stored["classes"] is None else tuple(stored["classes"])
+        return Manifest(**stored)
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path}: must be the manifest of a run, got: {error}") from None
+
+
+def require_same(found: Manifest, asked: Manifest, path: Path) -> None:
+    """Refuse to go on in a folder whose run was made with other settings, and show the difference."""
+    differing = [name for name, value in asdict(asked).items() if getattr(found, name) != value]
+    if differing:
+        shown = "; ".join(f"{n}: {_short(getattr(found, n))} there, {_short(getattr(asked, n))} asked" for n in differing)
+        raise InputError(f"{path.parent}: must be resumed with its own settings, got others ({shown}); use a new --out")
+
+
+def parse_settings(texts: Sequence[str]) -> tuple[tuple[int, float], ...]:
+    """Pairs n:tau from what was typed."""
+    pairs = []
+    for text in texts:
+        n, _, tau = text.partition(":")
+        try:
+            pairs.append((int(n), float(tau)))
+        except ValueError:
+            raise InputError(f"setting must be n:tau, for example 100:0.75, got {text!r}") from None
+    if len(set(pairs)) < len(pairs):
+        raise InputError(f"settings must differ, got {' '.join(texts)}")
+    return tuple(pairs)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
