@@ -226,6 +226,9 @@ def test_files_that_are_no_model(tmp_path: Path) -> None:
         with pytest.raises(cs.InputError, match="must be an ONNX model that onnxruntime can load") as caught:
             cs.load_model(str(file))
         assert "\n" not in str(caught.value)
+    (tmp_path / "names.onnx").write_bytes(whole.replace(b"image", b"im\xffge"))
+    with pytest.raises(cs.InputError, match=r"names.onnx: must be"):
+        cs.load_model(tmp_path / "names.onnx")
     (tmp_path / "empty.onnx").touch()
     with pytest.raises(cs.InputError, match="got an empty file"):
         cs.load_model(str(tmp_path / "empty.onnx"))

@@ -61,6 +61,9 @@ def test_files_that_are_no_model(tmp_path: Path) -> None:
     (tmp_path / "text.tflite").write_bytes(b"this is no flatbuffer")
     with pytest.raises(cs.InputError, match="got a file of another kind"):
         cs.load_model(str(tmp_path / "text.tflite"))
+    (tmp_path / "names.tflite").write_bytes(whole.replace(b"image", b"im\xffge"))
+    with pytest.raises(cs.InputError, match="names that are no text"):
+        cs.load_model(tmp_path / "names.tflite")
     (tmp_path / "half.tflite").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(cs.InputError, match="that LiteRT can load"):
         cs.load_model(str(tmp_path / "half.tflite"))

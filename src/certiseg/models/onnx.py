@@ -37,13 +37,17 @@ def load_onnx(path: str | Path, settings: Mapping[str, Any], *, output: str | No
     """The model of an ONNX file. Class names are read from its metadata `classes` or `names`, where it has them."""
     path = require_file(path, "model")
     session = open_session(path, str(path), 1)
-    notes = session.get_modelmeta().custom_metadata_map
+    try:
+        notes = session.get_modelmeta().custom_metadata_map
+        ports = onnx_ports(session, settings, str(path), output)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: must be an intact ONNX model, got names that are no text") from None
     of_file = _own_settings(notes, path)
     for key in ("classes", "names"):
         if notes.get(key):
             of_file["class_names"] = parse_names(notes[key], f"{path}: metadata `{key}`")
             break
-    model = OnnxModel(path, str(path), onnx_ports(session, settings, str(path), output), _digest_of_files(path))
+    model = OnnxModel(path, str(path), ports, _digest_of_files(path))
     return runtime_segmenter(model, of_file, settings, backend="onnxruntime")
 
 

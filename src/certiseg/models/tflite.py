@@ -44,7 +44,10 @@ def load_tflite(path: str | Path, settings: Mapping[str, Any], *, output: str | 
     path = require_file(path, "model")
     source, content = str(path), path.read_bytes()
     interpreter = _interpreter(content, source, 1)
-    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    try:
+        inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: must be an intact TFLite model, got names that are no text") from None
     ports = find_ports([_spec(t) for t in inputs], [_spec(t) for t in outputs], settings, source, output)
     model = TfliteModel(content, source, ports, hashlib.sha256(content).hexdigest())
     names = _packed_names(path)
@@ -75,8 +78,12 @@ def _packed_names(path: Path) -> tuple[str, ...] | None:
     """Names from the first text file with labels in its name; TFLite files with metadata are zip archives, too."""
     if not zipfile.is_zipfile(path):
         return None
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if "label" in member.filename and member.filename.endswith(".txt") and member.file_size < _MAX_NAMES_BYTES:
-                return parse_names(archive.read(member).decode("utf-8", "replace"), f"{path}: {member.filename}")
-    return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = [m for m in archive.infolist() if "label" in m.filename and m.filename.endswith(".txt")]
+            if not found or found[0].file_size > _MAX_NAMES_BYTES:
+                return None
+            text = archive.read(found[0]).decode("utf-8", "replace")
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
+        raise InputError(f"{path}: the metadata packed into it must be readable, got: {reason(error)}") from None
+    return parse_names(text, f"{path}: {found[0].filename}")
