@@ -20,6 +20,8 @@ from tests.models.tiny import (
     assert_same_function,
     noisy_batch,
     onnx_file,
+    picture,
+    tiny_hierarchy,
 )
 from torch import nn
 
@@ -59,6 +61,21 @@ def test_verify_exports_again_and_agrees_bit_for_bit(backend: str, tmp_path: Pat
     assert provenance["backend"] == backend
     again = cs.load_certificate(tmp_path / "tiny.certificate.npz")
     assert again.votes.provenance["backend"] == backend
+
+
+def test_verify_takes_the_recorded_threads(tmp_path: Path) -> None:
+    moved = with_backend(tiny(), "onnxruntime")
+    torch.set_num_threads(2)
+    try:
+        votes = cs.sample(moved, picture(), sigma=0.1, n0=3, n=60)
+    finally:
+        torch.set_num_threads(1)
+    assert votes.provenance["threads"] == 2
+    cs.certify(votes, tiny_hierarchy()).save(tmp_path / "two.npz")
+    outcome = cs.verify(tmp_path / "two.npz", model=moved, image=picture())
+    assert outcome.passed, outcome.checks[-1]
+    exported: Any = moved.model
+    assert [list(model._runs) for model in exported._by_size.values()] == [[2]]
 
 
 def test_verify_goes_back_to_torch(tmp_path: Path) -> None:
@@ -227,7 +244,6 @@ def test_backend_through_the_command_line(tmp_path: Path, capsys: pytest.Capture
     import json
 
     from PIL import Image
-    from tests.models.tiny import picture
 
     from certiseg.cli import main
 
