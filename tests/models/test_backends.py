@@ -117,7 +117,20 @@ def test_auto_passes_over_what_cannot_be_exported() -> None:
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return torch.from_numpy(np.stack([images[:, 0].numpy(), -images[:, 0].numpy()], 1))
 
-    assert with_backend(cs.Segmenter(Stubborn()), "auto", SIZE).backend == "torch"
+    stubborn = cs.Segmenter(Stubborn())
+    assert with_backend(stubborn, "auto", SIZE).backend == "torch"
+    with pytest.raises(cs.InputError):
+        with_backend(stubborn, "onnxruntime", SIZE)
+
+
+def test_a_trace_that_froze_a_decision_is_refused() -> None:
+    class Deciding(nn.Module):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            brightest = float(images[0, 0, 0, 0])
+            return torch.stack([images[:, 0], images[:, 1] * 0 + brightest], 1)
+
+    with pytest.raises(cs.InputError, match="must compute the module's scores, but they differ"):
+        with_backend(cs.Segmenter(Deciding()), "onnxruntime", SIZE)
 
 
 def test_an_export_that_differs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
