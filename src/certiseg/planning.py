@@ -40,12 +40,14 @@ def plan(
         raise InputError(f"tau must lie in [0.5, 1), got {tau}")
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie in (0, 1), got {alpha}")
-    if not sigma > 0:
+    if not 0 < sigma < float("inf"):
         raise InputError(f"sigma must be a positive number, got {sigma}")
     if pixels < 1:
         raise InputError(f"pixels must be at least 1, got {pixels}")
     if not 1 <= n <= MAX_DRAWS:
         raise InputError(f"n must be in 1..{MAX_DRAWS}, got {n}")
+    if test not in ("fixed", "anytime"):
+        raise InputError(f"test must be fixed or anytime, got {test!r}")
     make, level = (binomial_test if test == "fixed" else anytime_test), alpha / pixels
     return Plan(
         pixels,
