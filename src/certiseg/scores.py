@@ -152,6 +152,8 @@ def sum_prediction(
     """The sums of the uncertified model on one image."""
     scored = _scored(label, num_classes, prediction.shape, where)
     truth, predicted = label[scored].astype(np.intp), prediction[scored].astype(np.intp)
+    if ((predicted < 0) | (predicted >= num_classes)).any():
+        raise InputError(f"prediction must hold classes 0..{num_classes - 1}, got {predicted.min()}..{predicted.max()}")
     right = predicted == truth
     return _sums(
         truth,
