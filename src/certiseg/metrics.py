@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torchmetrics import Metric
 
+from certiseg.errors import InputError
 from certiseg.scores import PixelSums, Scores, scores_of, sum_pixels
 
 _BY_CLASS = ("pixels", "gain", "abstained", "right", "claimed")
@@ -18,6 +19,7 @@ class CertifiedMetric(Metric):
     """Sums over pixels; `update(certificate, label)` once per image, any number of processes."""
 
     not_flat: torch.Tensor
+    level_wrong: torch.Tensor
     full_state_update = False
     higher_is_better = True
     score = "cig"
@@ -32,6 +34,11 @@ class CertifiedMetric(Metric):
 
     def update(self, certificate: Any, label: Any) -> None:
         sums = sum_pixels(certificate, np.asarray(label))
+        if tuple(self.level_wrong.shape) != sums.level_wrong.shape:
+            raise InputError(
+                f"certificate must be over the metric's classes and levels, {tuple(self.level_wrong.shape)}, "
+                f"got {sums.level_wrong.shape}"
+            )
         for name in _BY_CLASS + _BY_LEVEL:
             state = getattr(self, name)
             state += torch.from_numpy(np.ascontiguousarray(getattr(sums, name))).to(state)
