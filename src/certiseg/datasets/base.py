@@ -1,18 +1,33 @@
-"""A data set is a list of images with label maps that were checked when they were read."""
+"""A data set is a list of images with label maps: listed when it is opened, read and checked one by one."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from numpy.typing import NDArray
 
+from certiseg.datasets.coding import VOID, Coding, plain_ids
+from certiseg.datasets.files import read_image
+from certiseg.datasets.layout import by_stem, contents, read_classes
 from certiseg.errors import InputError
 
-VOID = 255
-SUFFIXES = (".png", ".jpg", ".jpeg")
+__all__ = [
+    "VOID",
+    "Dataset",
+    "Entry",
+    "Sample",
+    "check_same_size",
+    "list_entries",
+    "read_classes",
+    "read_image",
+    "read_label",
+    "require_entries",
+]
 
 
 @dataclass(frozen=True)
@@ -20,51 +35,85 @@ class Sample:
     """One image (H, W, 3) uint8 and, where there is one, its label map (H, W) uint8 with 255 = void."""
 
     name: str
-    image: np.ndarray
-    label: np.ndarray | None
+    image: NDArray[np.uint8]
+    label: NDArray[np.uint8] | None
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Where one sample lies on disk."""
+    """Where one sample lies on disk, and how its label is coded (None: train ids of the class list)."""
 
     name: str
     image: Path
     label: Path | None
+    coding: Coding | None = None
 
 
 class Dataset:
-    """Images on disk with their labels; reading a sample checks it against the class list."""
+    """Images with labels. `dataset[i]` reads sample i; what is wrong with its files is raised there, as InputError.
+
+    `hierarchy` names the preset over `classes`, where there is one.
+    """
 
     void = VOID
 
-    def __init__(self, name: str, classes: Sequence[str], entries: Sequence[Entry]) -> None:
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        classes: Sequence[str],
+        entries: Sequence[Any],
+        *,
+        split: str | None = None,
+        hierarchy: str | None = None,
+    ) -> None:
+        self.name, self.split, self.hierarchy = name, split, hierarchy
         self.classes = tuple(classes)
         self.entries = tuple(entries)
         if not 1 <= len(self.classes) <= VOID:
             raise InputError(f"classes must be 1 to {VOID} names, got {len(self.classes)}; 255 is kept for void")
+        seen: set[str] = set()
+        for known in self.names:
+            if known in seen:
+                raise InputError(f"{name} must name each image once, got {known!r} twice; remove one")
+            seen.add(known)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the samples; each occurs once."""
+        return tuple(entry.name for entry in self.entries)
 
     def __len__(self) -> int:
         return len(self.entries)
 
     def __getitem__(self, index: int) -> Sample:
-        entry = self.entries[index]
-        image = read_image(entry.image)
-        label = None
-        if entry.label is not None:
-            label = read_label(entry.label, num_classes=len(self.classes))
-            check_same_size(image, label, entry)
-        return Sample(entry.name, image, label)
+        return self.read(self.entries[index])
 
     def __iter__(self) -> Iterator[Sample]:
         return (self[index] for index in range(len(self)))
 
-    def subset(self, indices: Sequence[int]) -> Dataset:
-        """The samples at these positions, in this order."""
-        return Dataset(self.name, self.classes, [self.entries[index] for index in indices])
+    def read(self, entry: Any) -> Sample:
+        """Read and check one sample; data sets that are no image files replace this."""
+        image = read_image(entry.image)
+        if entry.label is None:
+            return Sample(entry.name, image, None)
+        label = (entry.coding or plain_ids(len(self.classes)))(entry.label)
+        check_same_size(image, label, entry)
+        return Sample(entry.name, image, label)
 
-    def held_out(self, every: int = 10) -> tuple[Dataset, Dataset]:
+    def subset(self, indices: Sequence[int]) -> Self:
+        """The samples at these positions, in this order."""
+        part = copy.copy(self)
+        part.entries = tuple(self.entries[index] for index in indices)
+        return part
+
+    def first(self, count: int) -> Self:
+        """The first samples in name order, all of them if there are fewer."""
+        if count < 1:
+            raise InputError(f"first must be at least 1, got {count}; leave it out to take all images")
+        names = self.names
+        return self.subset(sorted(range(len(self)), key=lambda index: names[index])[:count])
+
+    def held_out(self, every: int = 10) -> tuple[Self, Self]:
         """Two parts for a data set without a split of its own: every tenth image is for validation."""
         if len(self) < 2:
             raise InputError(f"{self.name} must hold at least 2 images to be split, got {len(self)}; add images")
@@ -74,92 +123,38 @@ class Dataset:
         return self.subset(kept), self.subset(held)
 
 
-def read_image(path: Path) -> np.ndarray:
-    """The decoded RGB pixels, (H, W, 3) uint8."""
-    return np.asarray(_decode(path).convert("RGB"))
-
-
-def read_label(path: Path, *, num_classes: int) -> np.ndarray:
+def read_label(path: Path, *, num_classes: int) -> NDArray[np.uint8]:
     """The label map (H, W) uint8, refused if an id is neither a class nor void."""
-    image = _decode(path)
-    if image.mode not in ("P", "L", "1", "I", "I;16"):
-        raise InputError(
-            f"{path} must be a one-channel label map, got mode {image.mode}; save the class ids as 8-bit PNG"
-        )
-    label = np.asarray(image)
-    wrong = np.unique(label[(label >= num_classes) & (label != VOID)])
-    if wrong.size:
-        shown = ", ".join(str(value) for value in wrong[:5])
-        raise InputError(
-            f"{path} must hold ids 0 to {num_classes - 1} or {VOID} for void, got {shown}; "
-            "correct the labels or give the class list they belong to"
-        )
-    return label.astype(np.uint8)
+    return plain_ids(num_classes)(path)
 
 
-def check_same_size(image: np.ndarray, label: np.ndarray, entry: Entry) -> None:
+def check_same_size(image: NDArray[Any], label: NDArray[np.uint8], entry: Any) -> None:
     """Refuse a label map that does not cover its image exactly."""
     if image.shape[:2] != label.shape:
         (height, width), (label_height, label_width) = image.shape[:2], label.shape
         raise InputError(
-            f"{entry.label} must have the size of its image, got {label_width}x{label_height} for an image of "
-            f"{width}x{height}; resize the label map with nearest neighbour"
+            f"{entry.label or entry.name} must have the size of its image, got {label_width}x{label_height} for an "
+            f"image of {width}x{height}; resize the label map with nearest neighbour"
         )
 
 
 def list_entries(images: Path, labels: Path | None) -> list[Entry]:
-    """The images of a folder in name order, each matched to the label of the same stem (if a label folder is given)."""
-    found = _by_stem(images)
+    """The images of a folder in name order, each with the label of the same stem (if a label folder is given)."""
+    found = by_stem(images)
     if not found:
         raise InputError(f"{images} must hold png or jpg images, got none; check the path")
     if labels is None:
         return [Entry(stem, path, None) for stem, path in sorted(found.items())]
-    known = _by_stem(labels)
-    missing = sorted(set(found) - set(known))
-    if missing:
-        raise InputError(
-            f"{labels} must hold a label for every image, got none for {missing[0]} "
-            f"({len(missing)} of {len(found)} missing); add the files or remove the images"
-        )
-    return [Entry(stem, path, known[stem]) for stem, path in sorted(found.items())]
+    known = by_stem(labels)
+    entries = [Entry(stem, path, known.get(stem, labels / f"{stem}.png")) for stem, path in sorted(found.items())]
+    return require_entries(entries, images, labels)
 
 
-def read_classes(path: Path) -> tuple[str, ...]:
-    """The class names of a text file, one per line, in the order of their ids."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no UTF-8 text"
-        raise InputError(f"{path} must be a readable list of class names, got: {reason}; check the path") from error
-    names = tuple(line.strip() for line in lines if line.strip())
-    if not names:
-        raise InputError(f"{path} must name at least one class, got an empty file; write one name per line")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InputError(f"{path} must name each class once, got {repeated[0]!r} twice; remove one")
-    return names
-
-
-def _by_stem(folder: Path) -> dict[str, Path]:
-    if not folder.is_dir():
-        raise InputError(f"{folder} must be a folder, got nothing there; check the path")
-    found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
-            continue
-        if path.stem in found:
-            raise InputError(
-                f"{folder} must hold one file per name, got {found[path.stem].name} and {path.name}; remove one"
-            )
-        found[path.stem] = path
-    return found
-
-
-def _decode(path: Path) -> Image.Image:
-    try:
-        with Image.open(path) as image:
-            return image.copy()
-    except FileNotFoundError as error:
-        raise InputError(f"{path} must be an image file, got nothing there; check the path") from error
-    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path} must be a readable image, got one that fails to decode; replace it") from error
+def require_entries(entries: list[Entry], images: Path, labels: Path) -> list[Entry]:
+    """The entries, if there are some and at least one has its label; single missing labels are told on reading."""
+    if not entries:
+        raise InputError(f"{images} must hold the images of the data set, got {contents(images)}; check the path")
+    if not any(entry.label is not None and entry.label.is_file() for entry in entries):
+        wanted = entries[0].label.relative_to(labels) if entries[0].label else "labels"
+        raise InputError(f"{labels} must hold label maps such as {wanted}, got {contents(labels)}; check the path")
+    return entries

@@ -1,13 +1,17 @@
-"""CamVid (Brostow et al. 2008): 31 street classes, splits train, val, test and a few images at full size."""
+"""CamVid (Brostow et al. 2008): 31 street classes, as ids in folders per split or as the original colours."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
-from certiseg.datasets.base import Dataset, list_entries, read_classes
+from certiseg.datasets.base import Dataset, Entry, list_entries, require_entries
+from certiseg.datasets.coding import VOID, Colours, label_table
+from certiseg.datasets.layout import by_stem, choose_split, read_classes, require_folder
 from certiseg.errors import InputError
 
 SPLITS = ("train", "val", "test", "full_size")
+ORIGINAL = ("701_StillsRaw_full", "LabeledApproved_full")
 CLASSES = (
     *("Sky", "Building", "Wall", "Bridge", "Tunnel", "Archway", "Column_Pole", "TrafficCone"),
     *("Road", "LaneMkgsDriv", "LaneMkgsNonDriv", "Sidewalk", "ParkingBlock", "RoadShoulder"),
@@ -18,15 +22,55 @@ CLASSES = (
 
 
 class CamVid(Dataset):
-    """One split of CamVid in the layout `ROOT/SPLIT/images/NAME.jpg`, `ROOT/SPLIT/labels/NAME.png`."""
+    """One split of CamVid, in one of three layouts.
 
-    def __init__(self, root: str | Path, split: str = "train") -> None:
-        if split not in SPLITS:
-            raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}; choose one of them")
-        folder = Path(root) / split
-        listed = Path(root) / "classes.txt"
-        if listed.is_file() and read_classes(listed) != CLASSES:
-            raise InputError(
-                f"{listed} must list the 31 CamVid classes in order, got another list; use data set folder"
-            )
-        super().__init__("camvid", CLASSES, list_entries(folder / "images", folder / "labels"))
+    Ids: `ROOT/SPLIT/images/NAME.jpg`, `ROOT/SPLIT/labels/NAME.png`. Original: `ROOT/701_StillsRaw_full/NAME.png`,
+    `ROOT/LabeledApproved_full/NAME_L.png`, colours, the usual split made from the names. Colours in folders:
+    `ROOT/SPLIT/NAME.png`, `ROOT/SPLIT_labels/NAME_L.png`.
+    """
+
+    def __init__(self, root: str | Path, split: str | None = None) -> None:
+        root = require_folder(Path(root))
+        if (root / ORIGINAL[0]).is_dir():
+            split = choose_split(split, (*SPLITS[:3], "all"), "test")
+            images, labels = root / ORIGINAL[0], require_folder(root, ORIGINAL[1])
+            entries = [e for e in _list_colours(images, labels) if split in ("all", published_split(e.name))]
+            entries = require_entries(entries, images, labels)
+        elif coloured := [s for s in SPLITS if (root / f"{s}_labels").is_dir()]:
+            split = choose_split(split, coloured, "test")
+            entries = _list_colours(require_folder(root, split), root / f"{split}_labels")
+            entries = require_entries(entries, root / split, root / f"{split}_labels")
+        else:
+            split = choose_split(split, [s for s in SPLITS if (root / s / "images").is_dir()], "test", where=root)
+            entries = _list_ids(root, split)
+        super().__init__("camvid", CLASSES, entries, split=split, hierarchy="camvid")
+
+
+def published_split(name: str) -> str:
+    """The part of the usual split (367 / 101 / 233) to which a frame belongs, from its name alone."""
+    sequence, _, frame = name.partition("_")
+    number = int("0" + "".join(filter(str.isdigit, frame)))
+    if sequence == "Seq05VD" or (sequence == "0001TP" and number >= 8550):
+        return "test"
+    if sequence == "0016E5" and 7959 <= number <= 8159 and number % 2:
+        return "val"
+    return "train"
+
+
+def _list_ids(root: Path, split: str) -> list[Entry]:
+    listed = root / "classes.txt"
+    if listed.is_file() and read_classes(listed) != CLASSES:
+        raise InputError(f"{listed} must list the 31 CamVid classes in order, got another list; use data set folder")
+    folder = require_folder(root, split)
+    return list_entries(folder / "images", folder / "labels")
+
+
+def _list_colours(images: Path, labels: Path) -> list[Entry]:
+    return [Entry(stem, path, labels / f"{stem}_L.png", colours()) for stem, path in by_stem(images).items()]
+
+
+@cache
+def colours() -> Colours:
+    """The published colours; Void is black."""
+    table = {tuple(colour): CLASSES.index(name) for name, colour in label_table("camvid")["colours"].items()}
+    return Colours(table | {(0, 0, 0): VOID}, "the 31 CamVid colours or black for void")

@@ -1,0 +1,97 @@
+"""Folders, splits and lists of names: faults of a whole data set are found when it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from certiseg.errors import InputError
+
+SUFFIXES = (".png", ".jpg", ".jpeg")
+
+
+def require_folder(root: Path, *parts: str) -> Path:
+    """The folder ROOT/PARTS, or a sentence that says what there is instead."""
+    if not root.is_dir():
+        raise InputError(f"{root} must be a folder, got nothing there; check the path")
+    place = root
+    for part in parts:
+        if not (place / part).is_dir():
+            raise InputError(f"{place} must hold the folder {part}/, got {contents(place)}; check the path")
+        place = place / part
+    return place
+
+
+def contents(folder: Path) -> str:
+    """What lies in a folder, for a message."""
+    names = sorted(path.name + "/" * path.is_dir() for path in visible(folder))
+    if not names:
+        return "an empty folder"
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def visible(folder: Path) -> list[Path]:
+    """Files and folders in name order, without hidden ones."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def folders(folder: Path) -> tuple[str, ...]:
+    """Names of the sub-folders, in order."""
+    return tuple(path.name for path in visible(folder) if path.is_dir())
+
+
+def choose_split(split: str | None, available: Iterable[str], default: str, *, where: Path | None = None) -> str:
+    """The split asked for, or the default, if there is such a one (in the folder `where`)."""
+    known = tuple(available)
+    if not known and where is not None:
+        raise InputError(f"{where} must hold the folder {split or default}/, got {contents(where)}; check the path")
+    chosen = default if split is None else split
+    if chosen not in known:
+        raise InputError(f"split must be one of {', '.join(known)}, got {chosen!r}; choose one of them")
+    return chosen
+
+
+def by_stem(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[str, Path]:
+    """The files of a folder by their name without suffix, in name order."""
+    found: dict[str, Path] = {}
+    for path in visible(require_folder(folder)):
+        if path.suffix.lower() not in suffixes:
+            continue
+        if path.stem in found:
+            raise InputError(
+                f"{folder} must hold one file per name, got {found[path.stem].name} and {path.name}; remove one"
+            )
+        found[path.stem] = path
+    return found
+
+
+def read_lines(path: Path, what: str) -> tuple[str, ...]:
+    """The lines of a text file that are not empty."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "no UTF-8 text"
+        raise InputError(f"{path} must be a readable {what}, got: {reason}; check the path") from error
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """The image names of a split list, sorted: the first word of each line, without folder."""
+    names = sorted(line.split()[0] for line in read_lines(path, "list of image names"))
+    for name in names:
+        if name != Path(name).name or name == "..":
+            raise InputError(f"{path} must list names without folders, got {name!r}; use the published list")
+    if not names:
+        raise InputError(f"{path} must list at least one image, got an empty file; use the published list")
+    return tuple(names)
+
+
+def read_classes(path: Path) -> tuple[str, ...]:
+    """The class names of a text file, one per line, in the order of their ids."""
+    names = read_lines(path, "list of class names")
+    if not names:
+        raise InputError(f"{path} must name at least one class, got an empty file; write one name per line")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"{path} must name each class once, got {repeated[0]!r} twice; remove one")
+    return names

@@ -1,0 +1,73 @@
+"""PASCAL-Context (Mottaghi et al. 2014): 59 classes on the images of VOC 2010."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from certiseg.datasets.base import Dataset, Entry, require_entries
+from certiseg.datasets.coding import VOID, Coding, Ids, label_table, mat_ids, shifted_ids
+from certiseg.datasets.layout import choose_split, contents, read_names, require_folder
+from certiseg.errors import InputError
+from certiseg.hierarchy import load_hierarchy
+
+LISTS = ("SegmentationContext", "Main")
+"""Folders of ImageSets: the lists of mmsegmentation; those of VOC 2010, which are the same split."""
+LAST_ID = 459
+
+
+class PascalContext(Dataset):
+    """One split of VOCdevkit/VOC2010 with `SegmentationClassContext/*.png` or the original `trainval/*.mat` labels."""
+
+    def __init__(self, root: str | Path, split: str | None = None) -> None:
+        home = _find_home(Path(root))
+        images, (labels, suffix, coding) = require_folder(home, "JPEGImages"), _find_labels(Path(root), home)
+        lists = _find_lists(home)
+        split = choose_split(split, lists, "val")
+        entries = [
+            Entry(name, images / f"{name}.jpg", labels / f"{name}{suffix}", coding) for name in read_names(lists[split])
+        ]
+        entries = require_entries(entries, images, labels)
+        classes = load_hierarchy("pascal_context").classes
+        super().__init__("pascal_context", classes, entries, split=split, hierarchy="pascal_context")
+
+
+def _find_home(root: Path) -> Path:
+    """The folder that holds JPEGImages/: ROOT, ROOT/VOC2010 or ROOT/VOCdevkit/VOC2010."""
+    require_folder(root)
+    for place in (root, root / "VOC2010", root / "VOCdevkit" / "VOC2010"):
+        if (place / "JPEGImages").is_dir():
+            return place
+    raise InputError(f"{root} must hold VOCdevkit/VOC2010/JPEGImages/, got {contents(root)}; check the path")
+
+
+def _find_labels(root: Path, home: Path) -> tuple[Path, str, Coding]:
+    converted = home / "SegmentationClassContext"
+    if converted.is_dir():
+        return converted, ".png", shifted_ids(59)
+    for place in dict.fromkeys((root, home, home.parent)):
+        if (place / "trainval").is_dir():
+            return place / "trainval", ".mat", original_ids()
+    raise InputError(
+        f"{home} must hold the labels in SegmentationClassContext/ (png) or {root} in trainval/ (mat), "
+        f"got {contents(home)}; check the path"
+    )
+
+
+def _find_lists(home: Path) -> dict[str, Path]:
+    """Split -> its list of names."""
+    for folder in (home / "ImageSets" / name for name in LISTS):
+        found = {split: folder / f"{split}.txt" for split in ("train", "val", "trainval")}
+        found = {split: path for split, path in found.items() if path.is_file()}
+        if found:
+            return found
+    raise InputError(
+        f"{home} must hold ImageSets/{LISTS[0]}/val.txt or ImageSets/{LISTS[1]}/val.txt, got neither; add the lists"
+    )
+
+
+@cache
+def original_ids() -> Ids:
+    """The ids 1 to 459 of the original files: 59 of them are classes, all others void."""
+    table = dict.fromkeys(range(LAST_ID + 1), VOID) | dict(label_table("pascal_context")["ids"])
+    return mat_ids(table, f"label ids 0 to {LAST_ID}", variable="LabelMap")
