@@ -1,45 +1,87 @@
 """CamVid and comma10k in their layouts; the real files are used where they are present."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from PIL import Image
 
 import certiseg
-from certiseg.datasets import CamVid, Comma10k, open_training_pair
-from certiseg.datasets.camvid import CLASSES
+from certiseg.datasets import CamVid, Comma10k, open_dataset, open_training_pair
+from certiseg.datasets.camvid import CLASSES, colours, published_split
 from certiseg.errors import InputError
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 PRESET = Path(certiseg.__file__).parent / "presets" / "camvid.yaml"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the data in {SHARED}")
+IDS = np.array([[8, 0, 20, 255, 30, 1]] * 4, np.uint8)
 
 
-def tiny(root: Path, splits: tuple[str, ...] = ("train", "val")) -> Path:
-    for split in splits:
-        for kind, shape in (("images", (8, 8, 3)), ("labels", (8, 8))):
-            (root / split / kind).mkdir(parents=True)
-            Image.fromarray(np.zeros(shape, np.uint8)).save(root / split / kind / "0001TP_1.png")
-    return root
+def coloured(ids: np.ndarray) -> np.ndarray:
+    """The published colours of a map of ids."""
+    palette = np.zeros((256, 3), np.uint8)
+    for colour, i in colours().table.items():
+        palette[i] = colour
+    return palette[ids]
 
 
 def test_classes_are_those_of_the_preset_in_order() -> None:
     assert list(CLASSES) == yaml.safe_load(PRESET.read_text())["classes"]
 
 
-def test_layout(tmp_path: Path) -> None:
-    train, val = open_training_pair("camvid", tiny(tmp_path))
-    assert (len(train), len(val), len(train.classes)) == (1, 1, 31)
+def test_ids_in_folders(tmp_path: Path, save, refuse) -> None:
+    for split in ("train", "val"):
+        save(f"{split}/images/0001TP_1.jpg")
+        save(f"{split}/labels/0001TP_1.png", IDS)
+    train, val = open_training_pair("camvid", tmp_path)
+    assert (len(train), len(val), len(train.classes), train.hierarchy) == (1, 1, 31, "camvid")
     assert train[0].name == "0001TP_1"
-    with pytest.raises(InputError, match="split must be one of train, val, test, full_size, got 'dev'"):
-        CamVid(tmp_path, "dev")
-    with pytest.raises(InputError, match=r"test/images must be a folder"):
-        CamVid(tmp_path, "test")
+    assert train[0].label is not None
+    assert train[0].label.tolist() == IDS.tolist()
+    refuse(lambda: CamVid(tmp_path, "dev"), "split must be one of train, val, got 'dev'")
+    refuse(lambda: CamVid(tmp_path), "split must be one of train, val, got 'test'")
     (tmp_path / "classes.txt").write_text("Road\nSky\n")
-    with pytest.raises(InputError, match="must list the 31 CamVid classes in order"):
-        CamVid(tmp_path, "train")
+    refuse(lambda: CamVid(tmp_path, "train"), "must list the 31 CamVid classes in order")
+    refuse(lambda: CamVid(tmp_path / "train"), "train must hold the folder test/, got images/, labels/")
+
+
+def test_original_folders_and_colours(tmp_path: Path, save, refuse) -> None:
+    names = ("0016E5_07959", "0001TP_006690", "Seq05VD_f00030", "Seq05VD_f00000")
+    for name in names:
+        save(f"701_StillsRaw_full/{name}.png")
+        save(f"LabeledApproved_full/{name}_L.png", coloured(IDS))
+    data = open_dataset("camvid", tmp_path)
+    assert (data.names, data.split) == (("Seq05VD_f00000", "Seq05VD_f00030"), "test")
+    assert CamVid(tmp_path, "val").names == names[:1]
+    assert CamVid(tmp_path, "train").names == names[1:2]
+    assert CamVid(tmp_path, "all").names == tuple(sorted(names))
+    assert data[0].label is not None
+    assert data[0].label.tolist() == IDS.tolist()
+    save("LabeledApproved_full/Seq05VD_f00030_L.png", IDS)
+    refuse(lambda: data[1], "Seq05VD_f00030_L.png must be an RGB colour-coded label map, got mode L")
+    save("LabeledApproved_full/Seq05VD_f00030_L.png", coloured(IDS)[:3])
+    refuse(lambda: data[1], "Seq05VD_f00030_L.png must have the size of its image, got 6x3 for an image of 6x4")
+    (tmp_path / "LabeledApproved_full/Seq05VD_f00030_L.png").unlink()
+    refuse(lambda: data[1], "Seq05VD_f00030_L.png must be a label file, got nothing there")
+
+
+def test_colours_in_folders_per_split(tmp_path: Path, save, refuse) -> None:
+    save("test/0001TP_1.png")
+    save("test_labels/0001TP_1_L.png", coloured(IDS))
+    data = open_dataset("camvid", tmp_path)
+    assert data[0].label is not None
+    assert data[0].label.tolist() == IDS.tolist()
+    refuse(lambda: CamVid(tmp_path, "val"), "split must be one of test, got 'val'")
+
+
+def test_comma10k(tmp_path: Path, save, refuse) -> None:
+    for index in range(12):
+        save(f"images/{index:02d}.png")
+        save(f"labels/{index:02d}.png", np.full((4, 6), 4, np.uint8))
+    assert open_dataset("comma10k", tmp_path).names == ("09",)
+    assert (len(Comma10k(tmp_path)), len(Comma10k(tmp_path, "train"))) == (12, 11)
+    refuse(lambda: Comma10k(tmp_path, "test"), "split must be one of train, val, all, got 'test'")
 
 
 @needs_shared
@@ -47,9 +89,33 @@ def test_layout(tmp_path: Path) -> None:
 def test_real_camvid() -> None:
     sizes = {split: len(CamVid(SHARED / "camvid", split)) for split in ("train", "val", "test", "full_size")}
     assert sizes == {"train": 367, "val": 101, "test": 117, "full_size": 8}
-    sample = CamVid(SHARED / "camvid", "test")[0]
-    assert sample.image.shape == (360, 480, 3)
+    data = open_dataset("camvid", SHARED / "camvid", first=100)
+    assert (data.split, len(data), data.names[0]) == ("test", 100, "0001TP_008550")
+    for sample in data.subset([0, 50, 99]):
+        assert sample.image.shape == (360, 480, 3)
+        assert sample.label is not None
+        assert set(np.unique(sample.label)) <= {*range(31), 255}
     assert CamVid(SHARED / "camvid", "full_size")[0].image.shape == (720, 960, 3)
+
+
+@needs_shared
+@pytest.mark.shared
+def test_the_split_by_name_is_the_usual_one() -> None:
+    for split in ("train", "val", "test"):
+        names = CamVid(SHARED / "camvid", split).names
+        assert Counter(map(published_split, names)) == {split: len(names)}
+
+
+@needs_shared
+@pytest.mark.shared
+def test_real_labels_survive_the_way_through_colours(tmp_path: Path, save) -> None:
+    real = CamVid(SHARED / "camvid", "full_size")[0]
+    assert real.label is not None
+    save(f"701_StillsRaw_full/{real.name}.png", real.image)
+    save(f"LabeledApproved_full/{real.name}_L.png", coloured(real.label))
+    again = open_dataset("camvid", tmp_path, split="all")[0]
+    np.testing.assert_array_equal(again.image, real.image)
+    np.testing.assert_array_equal(again.label, real.label)
 
 
 @needs_shared
@@ -60,3 +126,8 @@ def test_real_comma10k() -> None:
     label = val[0].label
     assert label is not None
     assert label.max() < 5
+
+
+def test_a_root_that_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must be a folder, got nothing there"):
+        CamVid(tmp_path / "none")

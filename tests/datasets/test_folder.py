@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from certiseg.datasets import Folder, open_training_pair
+from certiseg import load_hierarchy
+from certiseg.datasets import Folder, open_dataset, open_training_pair
 from certiseg.errors import InputError
 
 
@@ -29,6 +30,13 @@ def test_classes_from_file_argument_or_parent(tmp_path: Path) -> None:
     assert Folder(root).classes == ("x", "y")
 
 
+def test_hierarchy_is_the_preset_over_the_same_classes(tmp_path: Path) -> None:
+    root = fill(tmp_path)
+    classes = load_hierarchy("pascal_context").classes
+    assert Folder(root, classes=classes).hierarchy == "pascal_context"
+    assert Folder(root, classes=classes[::-1]).hierarchy is None
+
+
 def test_unlabelled_folder(tmp_path: Path) -> None:
     root = fill(tmp_path / "data")
     assert Folder(root, classes=("a",), labelled=False)[0].label is None
@@ -37,6 +45,17 @@ def test_unlabelled_folder(tmp_path: Path) -> None:
     (root / "labels").rmdir()
     with pytest.raises(InputError, match="must hold a folder labels/, got none"):
         Folder(root, classes=("a", "b"))
+
+
+def test_splits(tmp_path: Path, refuse) -> None:
+    (tmp_path / "classes.txt").write_text("a\nb\n")
+    refuse(lambda: Folder(tmp_path), "must hold the folder images/, got classes.txt")
+    fill(tmp_path / "train", 3)
+    fill(tmp_path / "val", 2)
+    assert (open_dataset("folder", tmp_path).split, len(Folder(tmp_path))) == ("val", 2)
+    assert open_dataset("folder", tmp_path, split="train", first=1).names == ("0",)
+    refuse(lambda: Folder(tmp_path, "test"), "split must be one of train, val, got 'test'")
+    refuse(lambda: Folder(tmp_path / "val", "test"), "split must be left out, got 'test'")
 
 
 def test_training_pair(tmp_path: Path) -> None:

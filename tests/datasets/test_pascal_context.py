@@ -1,0 +1,89 @@
+"""PASCAL-Context: the mmsegmentation layout and the original labels."""
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from certiseg.datasets import open_dataset
+
+VOC = "VOCdevkit/VOC2010"
+
+
+def write_list(tmp_path, kind: str, split: str, names: str) -> None:
+    path = tmp_path / VOC / "ImageSets" / kind / f"{split}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(names)
+
+
+def test_converted_labels(tmp_path, save) -> None:
+    for name in ("2008_000009", "2008_000002", "2008_000003"):
+        save(f"{VOC}/JPEGImages/{name}.jpg")
+        save(f"{VOC}/SegmentationClassContext/{name}.png", np.array([[0, 1, 2, 58, 59, 255]] * 4, np.uint8))
+    write_list(tmp_path, "SegmentationContext", "val", "2008_000009\n2008_000002\n")
+    write_list(tmp_path, "SegmentationContext", "train", "2008_000003\n")
+    data = open_dataset("pascal_context", tmp_path)
+    assert data.names == ("2008_000002", "2008_000009")
+    assert (data.split, data.hierarchy, len(data.classes)) == ("val", "pascal_context", 59)
+    assert data[0].label is not None
+    assert data[0].label[0].tolist() == [255, 0, 1, 57, 58, 255]
+    assert open_dataset("pascal_context", tmp_path / "VOCdevkit", split="train").names == ("2008_000003",)
+    assert len(open_dataset("pascal_context", tmp_path / VOC)) == 2
+
+
+@pytest.mark.parametrize("place", ["trainval", f"{VOC}/trainval", "VOCdevkit/trainval"])
+def test_original_labels(tmp_path, save, place: str) -> None:
+    save(f"{VOC}/JPEGImages/2008_000002.jpg")
+    (tmp_path / place).mkdir()
+    stored = np.array([[0, 1, 2, 284, 458, 459]] * 4, np.uint16)
+    savemat(tmp_path / place / "2008_000002.mat", {"LabelMap": stored}, do_compression=True)
+    write_list(tmp_path, "Main", "val", "2008_000002  1\n")
+    label = open_dataset("pascal_context", tmp_path)[0].label
+    assert label is not None
+    assert label.dtype == np.uint8
+    assert label[0].tolist() == [255, 255, 0, 36, 58, 255]
+
+
+def test_faults_of_one_sample(tmp_path, save, refuse) -> None:
+    for name in ("a", "b", "c", "d"):
+        save(f"{VOC}/JPEGImages/{name}.jpg")
+    (tmp_path / "trainval").mkdir()
+    good = np.full((4, 6), 2, np.uint16)
+    for name, stored in (("a", good), ("b", good + 458), ("c", good.T), ("e", good)):
+        savemat(tmp_path / "trainval" / f"{name}.mat", {"LabelMap": stored})
+    write_list(tmp_path, "Main", "val", "a\nb\nc\nd\ne\n")
+    data = open_dataset("pascal_context", tmp_path)
+    assert data[0].name == "a"
+    refuse(lambda: data[1], tmp_path / "trainval/b.mat", "must hold label ids 0 to 459, got 460")
+    refuse(lambda: data[2], tmp_path / "trainval/c.mat", "got 4x6 for an image of 6x4")
+    refuse(lambda: data[3], tmp_path / "trainval/d.mat", "got nothing there")
+    refuse(lambda: data[4], tmp_path / VOC / "JPEGImages/e.jpg", "must be a file")
+
+
+def test_an_id_too_many_in_a_converted_label(tmp_path, save, refuse) -> None:
+    save(f"{VOC}/JPEGImages/a.jpg")
+    save(f"{VOC}/SegmentationClassContext/a.png", np.full((4, 6), 60, np.uint8))
+    write_list(tmp_path, "SegmentationContext", "val", "a")
+    data = open_dataset("pascal_context", tmp_path)
+    refuse(lambda: data[0], "SegmentationClassContext/a.png must hold ids 1 to 59, or 0 or 255 for void, got 60")
+
+
+def test_faults_of_the_whole(tmp_path, save, refuse) -> None:
+    def opened(split: str | None = None) -> object:
+        return open_dataset("pascal_context", tmp_path, split=split)
+
+    refuse(opened, tmp_path, "must hold VOCdevkit/VOC2010/JPEGImages/, got an empty folder")
+    save(f"{VOC}/JPEGImages/a.jpg")
+    refuse(opened, "must hold the labels in SegmentationClassContext/ (png) or", "trainval/ (mat), got JPEGImages/")
+    (tmp_path / "trainval").mkdir()
+    refuse(opened, "ImageSets/SegmentationContext/val.txt or ImageSets/Main/val.txt, got neither")
+    write_list(tmp_path, "Main", "val", "a\n")
+    refuse(opened, tmp_path / "trainval", "must hold label maps such as a.mat, got an empty folder")
+    refuse(lambda: opened("test"), "split must be one of val, got 'test'")
+    for names, words in (
+        ("\n\n", "at least one image"),
+        ("../../a\n", "names without folders"),
+        ("a\na\n", "'a' twice"),
+    ):
+        write_list(tmp_path, "Main", "val", names)
+        savemat(tmp_path / "trainval/a.mat", {"LabelMap": np.ones((4, 6))})
+        refuse(opened, words)
