@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -247,50 +246,41 @@ def test_odd_methods_are_refused(text):
 
 
 CHILD = """
-import sys, time
+import sys
 sys.path.insert(0, {tests!r})
 from tests.runs.test_evaluate import Images, make_manifest
-from certiseg.runs.evaluate import evaluate_dataset
+from certiseg.runs.evaluate import Progress, evaluate_dataset
 from certiseg.runs.folder import RunFolder
 import certiseg.votes
 certiseg.votes._CHECKPOINT_SECONDS = 0.0
 images = Images(6)
-manifest, model = make_manifest(images)
-print("ready", flush=True)
-evaluate_dataset(RunFolder({folder!r}), manifest, images, model)
-print("calls", model.model.calls, flush=True)
+manifest, model = make_manifest(images, sigmas=(0.1,))
+progress = Progress(draws=lambda _: print("draw", flush=True), image=lambda *_: print("image", flush=True))
+evaluate_dataset(RunFolder({folder!r}), manifest, images, model, progress=progress)
+print(f"calls {{model.model.calls}}", flush=True)
 """
 
 
+def run_child(folder, *, kill_after=None):
+    """Run the child to its end and return the number of its model calls, or kill it after so many lines: None."""
+    code = CHILD.format(tests=str(Path(__file__).parents[2]), folder=str(folder))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as child:
+        for number, line in enumerate(child.stdout):
+            if number == kill_after:
+                time.sleep(random.random() * 0.02)
+                child.kill()
+                return None
+            if line.startswith("calls"):
+                return int(line.split()[1])
+    raise AssertionError("the child ended without a word")
+
+
 def test_killed_ten_times_and_resumed_gives_the_same_bytes_with_fewer_calls(tmp_path):
-    tests = str(Path(__file__).parents[2])
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-
-    def start(folder):
-        code = CHILD.format(tests=tests, folder=str(folder))
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
-
-    uninterrupted = start(whole)
-    assert uninterrupted.stdout.readline() == "ready\n"
-    began = time.monotonic()
-    calls = int(uninterrupted.communicate()[0].split()[1])
-    lasted = time.monotonic() - began
+    calls = run_child(whole)
     chooser = random.Random(0)
-    kills = 0
-    while kills < 10:
-        child = start(killed)
-        assert child.stdout.readline() == "ready\n"
-        try:
-            child.communicate(timeout=chooser.uniform(0, lasted / 4))
-            break
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-            child.communicate()
-            kills += 1
-    last = start(killed)
-    output = last.communicate()[0].split()
-    assert last.returncode == 0
-    assert kills >= 3
-    assert int(output[output.index("calls") + 1]) < calls
+    for _ in range(10):
+        assert run_child(killed, kill_after=chooser.randrange(5, 90)) is None
+    assert run_child(killed) < calls
     assert hashes(killed) == hashes(whole)
