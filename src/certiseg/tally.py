@@ -226,6 +226,7 @@ def start_tally(segmenter: Any, pixels: NDArray[np.float32], plan: SamplingPlan)
         segmenter(as_batch(pixels[None].copy()))  # a copy: some models write into their input
     model = {
         "model_sha256": segmenter.fingerprint(),
+        "denoiser_sigma": segmenter.preparation().get("denoiser_sigma"),
         "backend": segmenter.backend,
         "device": segmenter.device.type,
         "threads": torch.get_num_threads(),

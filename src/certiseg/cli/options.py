@@ -27,6 +27,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         choices=["torch", "onnxruntime", "openvino", "auto"],
         help="export a torch model and certify the exported function; auto: the fastest (default: the model's own)",
     )
+    group.add_argument(
+        "--denoiser",
+        action="store_true",
+        help="put the denoiser of the package in front of the model; both together are certified",
+    )
     add_preparation_options(group)
 
 
@@ -133,9 +138,21 @@ def model_and_hierarchy(
         model = with_backend(model, args.backend, size)
         if args.backend == "auto":
             print(f"note: the fastest backend here is {model.backend}", file=sys.stderr)
+    if args.denoiser:
+        from certiseg.models.denoiser import with_denoiser
+
+        model = with_denoiser(model, sigma=_one_sigma(args.sigma))
     for note in model_notes(model, chosen):
         print(f"note: {note}", file=sys.stderr)
     return model, chosen
+
+
+def _one_sigma(sigma: float | list[float]) -> float:
+    """The noise that the denoiser is told about."""
+    sigmas = sigma if isinstance(sigma, list) else [sigma]
+    if len(sigmas) != 1:
+        raise InputError(f"--sigma must be a single value with --denoiser, got {len(sigmas)}; make one run for each")
+    return sigmas[0]
 
 
 def model_notes(model: Segmenter, hierarchy: Hierarchy | None) -> list[str]:
