@@ -44,3 +44,9 @@ def test_importing_loads_nothing_heavy() -> None:
     code = f"import certiseg.datasets, sys; print(sorted({heavy} & set(sys.modules)))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_the_document_names_every_data_set() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+    first_table = text.split("In Python:")[0]
+    assert tuple(line.split("`")[1] for line in first_table.splitlines() if line.startswith("| `")) == NAMES
