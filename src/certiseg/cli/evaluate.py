@@ -100,7 +100,7 @@ class _Chosen:
         return self.samples[self.indices[index]]
 
 
-def _size_of(samples: _Chosen) -> tuple[int, int] | None:
+def _size_of(samples: _Chosen) -> tuple[int, int]:
     """Size of the first readable image, where a backend is measured."""
     for index in range(len(samples)):
         try:
