@@ -380,8 +380,8 @@ def test_predictions_that_cannot_be_draws_are_one_sentence(
     ("changes", "words"),
     [
         ({"counts": np.zeros((2, 3, 4), np.uint16)}, "counts of every pixel must add up to the number of draws, 20"),
-        ({"counts": np.zeros((2, 3, 4), np.int64)}, "counts must be uint16"),
-        ({"counts": np.zeros((2, 3), np.uint16)}, "counts must be uint16 of shape"),
+        ({"counts": np.zeros((2, 3, 4), np.float32)}, "counts must be whole numbers"),
+        ({"counts": np.zeros((2, 3), np.uint16)}, "counts must be whole numbers"),
         ({"n": 21}, "counts of every pixel must add up to the number of draws, 21"),
         ({"n": 20.0}, r"n must be a whole number in 1\.\.65535"),
         ({"n": 0}, r"n must be a whole number in 1\.\.65535"),

@@ -51,8 +51,12 @@ class Votes:
     """Model, backend, threads, batch size, versions: what redrawing the votes needs to know."""
 
     def __post_init__(self) -> None:
-        if self.counts.ndim != 3 or self.counts.dtype != np.uint16:
-            raise InputError(f"counts must be uint16 of shape (H, W, C), got {self.counts.dtype} {self.counts.shape}")
+        if self.counts.ndim != 3 or self.counts.dtype.kind not in "iu":
+            raise InputError(f"counts must be whole numbers (H, W, C), got {self.counts.dtype} {self.counts.shape}")
+        if self.counts.dtype != np.uint16:
+            if self.counts.size and not 0 <= self.counts.min() <= self.counts.max() <= MAX_DRAWS:
+                raise InputError(f"counts must lie in 0..{MAX_DRAWS}")
+            object.__setattr__(self, "counts", self.counts.astype(np.uint16))
         height, width, num_classes = self.counts.shape
         if num_classes < 2 or height * width == 0:
             raise InputError(f"counts must have pixels and at least two classes, got shape {self.counts.shape}")
