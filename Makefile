@@ -1,8 +1,9 @@
 # Every target works on a fresh machine with Python >= 3.11 and make: the first one builds .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee bench train-compact clean
+.PHONY: setup demo test check guarantee bench train-compact train-denoiser clean
 
 setup: .venv/ready
 
@@ -27,6 +28,11 @@ guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md
 
 bench: setup  ## ratios of speed and memory, on an idle machine
 	$(BIN)/python -m benchmarks
+
+train-denoiser: setup  ## the recipe of the shipped denoiser; needs ../shared, resumable
+	mkdir -p runs
+	$(BIN)/python -m certiseg.training.denoise --images $(SHARED)/camvid/train/images $(SHARED)/comma10k/images \
+		--steps 2500 --threads 1 --out runs/denoiser.safetensors
 
 clean:
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
