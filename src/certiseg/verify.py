@@ -6,9 +6,11 @@ meaning if not in loops. It imports nothing from `stats` or `certify`: an error 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,10 @@ from certiseg.errors import InputError
 
 CERTIFICATE_VERSION = VOTES_VERSION = 1
 _ABSTAIN, _ROOT = -1, -2
+_METHODS = ("segcertify", "level", "adaptive", "nested", "sets")
+_CORRECTIONS = ("bonferroni", "holm", "kfwer", "by")
+_NEAR = 1e-9
+"""Relative distance from a level within which floating point does not decide."""
 
 
 @dataclass(frozen=True)
@@ -64,22 +70,33 @@ def verify(path: str | Path, *, model: Any = None, image: Any = None) -> Verific
 
 def _checks(path: Path, model: Any, image: Any) -> Iterator[Check]:
     meta, arrays, votes_meta, votes = _read(path)
-    yield Check("file", True, "every array matches its recorded SHA-256")
-    yield _check_votes(votes_meta, votes)
+    yield Check("file", True, "every byte matches its recorded SHA-256")
+    with _odd_values_fail("votes"):
+        yield _check_votes(votes_meta, votes)
     settings = meta["settings"]
-    yield _check_settings(settings, votes_meta, votes, meta["radius"])
-    tree = _Tree(meta["hierarchy"])
-    if len(tree.classes) != votes["counts"].shape[2]:
-        raise _Failed("hierarchy", f"{len(tree.classes)} classes for {votes['counts'].shape[2]} in the votes")
+    with _odd_values_fail("hierarchy"):
+        tree = _read_tree(meta["hierarchy"], votes_meta["classes"], votes["counts"].shape[2])
     region = arrays.get("region", np.ones(votes["candidate"].shape, bool))
     if region.dtype != bool or region.shape != votes["candidate"].shape or not region.any():
         raise _Failed("region", "must be a mask of the image with at least one pixel")
+    with _odd_values_fail("settings"):
+        _check_method(settings, tree.num_levels, votes["ranking"].shape[2], int(region.sum()))
+        yield _check_settings(settings, votes_meta, meta["radius"])
     expected = _recompute(settings, tree, votes_meta, votes, region)
     for name in ("critical", "vertex", "level", "set_size"):
         stored = meta["critical"] if name == "critical" else arrays[name]
         yield _compare(name, stored, expected[name])
     if model is not None:
         yield _check_redrawn(model, image, votes_meta, votes)
+
+
+@contextlib.contextmanager
+def _odd_values_fail(name: str) -> Iterator[None]:
+    """Values of a type or kind that no certificate has are a failed check, not a crash."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+        raise _Failed(name, f"holds what no certificate does ({type(error).__name__}: {error})") from None
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -91,7 +108,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], d
             votes_meta = archive.meta["votes"]
             votes = {n.removeprefix("votes."): a for n, a in archive.arrays.items() if n.startswith("votes.")}
         else:
-            beside = read_archive(path.parent / archive.meta["votes_path"], kind="votes", version=VOTES_VERSION)
+            beside = read_archive(_near(path, archive.meta["votes_path"]), kind="votes", version=VOTES_VERSION)
             votes_meta, votes = _prefix(beside.meta, beside.arrays, archive.meta["votes_n"])
         for name in ("settings", "hierarchy", "radius", "critical", "votes_digest"):
             archive.meta[name]
@@ -100,11 +117,19 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], d
         recorded = _votes_digest(votes_meta, votes)
     except DamagedArchiveError as error:
         raise _Failed("file", str(error)) from None
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise _Failed("file", f"{path}: {error} is missing or odd") from None
     if recorded != archive.meta["votes_digest"]:
         raise _Failed("votes", "the votes are not those that the certificate was computed from (digest differs)")
     return archive.meta, arrays, votes_meta, votes
+
+
+def _near(path: Path, votes_path: str) -> Path:
+    """The file of votes that a certificate names: in its folder, below it, or next to its folder."""
+    parts = Path(votes_path).parts
+    if Path(votes_path).is_absolute() or ".." in parts[1:]:
+        raise _Failed("file", f"{path}: `votes_path` must stay near the certificate, got {votes_path!r}")
+    return path.parent / votes_path
 
 
 def _prefix(meta: dict[str, Any], votes: dict[str, Any], n: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -126,22 +151,42 @@ def _votes_digest(meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) ->
 
 
 def _check_votes(meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) -> Check:
-    counts, ranking, candidate = votes["counts"], votes["ranking"], votes["candidate"]
+    counts, ranking, candidate, n = votes["counts"], votes["ranking"], votes["candidate"], meta["n"]
     height, width, num_classes = counts.shape
-    if candidate.shape != (height, width) or ranking.shape[:2] != (height, width) or ranking.max() >= num_classes:
+    whole = all(array.dtype.kind in "iu" and array.min() >= 0 for array in (counts, ranking, candidate))
+    fits = candidate.shape == votes["gap"].shape == ranking.shape[:2] == (height, width)
+    if not (whole and fits and ranking.max() < num_classes and votes["gap"].min() >= 0):
         raise _Failed("votes", "the arrays of the votes do not fit each other")
+    if not (isinstance(n, int) and 1 <= n <= 65535 and meta["n0"] >= 1 and 0 < meta["sigma"] < float("inf")):
+        raise _Failed("votes", f"n = {n}, n0 = {meta['n0']}, sigma = {meta['sigma']} are no numbers of draws or noise")
     totals = counts.sum(axis=-1, dtype=np.int64)
-    if (totals != meta["n"]).any():
-        row, column = np.argwhere(totals != meta["n"])[0]
-        raise _Failed("votes", f"pixel ({row}, {column}) has {totals[row, column]} votes, not n = {meta['n']}")
+    if (totals != n).any():
+        row, column = np.argwhere(totals != n)[0]
+        raise _Failed("votes", f"pixel ({row}, {column}) has {totals[row, column]} votes, not n = {n}")
     if (ranking[..., 0] != candidate).any() or (np.diff(np.sort(ranking, axis=-1).astype(int), axis=-1) == 0).any():
         raise _Failed("votes", "the ranking must begin with the candidate and name each class once")
-    return Check("votes", True, f"{height}x{width} pixels, {num_classes} classes, n = {meta['n']} votes each")
+    return Check("votes", True, f"{height}x{width} pixels, {num_classes} classes, n = {n} votes each")
 
 
-def _check_settings(
-    settings: Mapping[str, Any], votes_meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]], radius: float
-) -> Check:
+def _check_method(settings: Mapping[str, Any], num_levels: int, ranked: int, tested: int) -> None:
+    """Refuse settings that section 4 does not know, or for which it proves nothing."""
+    method, correction = settings["method"], settings["correction"]
+    if method not in _METHODS or correction not in _CORRECTIONS or settings["test"] not in ("fixed", "anytime"):
+        raise _Failed("settings", f"unknown method, correction or test: {method}, {correction}, {settings['test']}")
+    if method in ("nested", "sets") and correction not in ("bonferroni", "holm"):
+        raise _Failed("settings", f"{correction} is not valid for {method}")
+    if correction == "kfwer" and not (isinstance(settings["k"], int) and 1 <= settings["k"] <= tested):
+        raise _Failed("settings", f"k = {settings['k']} must be in 1..{tested}, the pixels tested")
+    if method == "sets" and not 1 <= settings["max_set"] <= ranked:
+        raise _Failed("settings", f"max_set = {settings['max_set']} is more than the votes rank")
+    if method == "level" and not (isinstance(settings["level"], int) and 0 <= settings["level"] < num_levels):
+        raise _Failed("settings", f"level = {settings['level']} is not one of the hierarchy's {num_levels}")
+    thresholds = list(settings["thresholds"]) if method == "adaptive" else []
+    if sorted(thresholds) != thresholds or len(thresholds) >= num_levels or not all(0 <= t <= 1 for t in thresholds):
+        raise _Failed("settings", f"thresholds {thresholds} must not decrease and be fewer than the levels")
+
+
+def _check_settings(settings: Mapping[str, Any], votes_meta: Mapping[str, Any], radius: float) -> Check:
     from scipy.stats import norm
 
     tau, alpha = settings["tau"], settings["alpha"]
@@ -149,14 +194,24 @@ def _check_settings(
         raise _Failed("settings", f"tau = {tau} and alpha = {alpha} must lie in [0.5, 1) and (0, 1)")
     if votes_meta["stopped"] and settings["test"] != "anytime":
         raise _Failed("settings", "votes that may have been stopped by looking at them need the anytime test")
-    if settings["method"] in ("nested", "sets") and settings["correction"] not in ("bonferroni", "holm"):
-        raise _Failed("settings", f"{settings['correction']} is not valid for {settings['method']}")
-    if settings["method"] == "sets" and not 1 <= settings["max_set"] <= votes["ranking"].shape[2]:
-        raise _Failed("settings", f"max_set = {settings['max_set']} is more than the votes rank")
     expected = votes_meta["sigma"] * norm.ppf(tau)
     if not np.isclose(radius, expected, rtol=1e-9, atol=1e-12):
         raise _Failed("radius", f"R must be sigma * Phi^-1(tau) = {expected:.6f}, got {radius:.6f}")
     return Check("settings", True, f"{settings['method']}, tau = {tau}, alpha = {alpha}, R = {expected:.4f}")
+
+
+def _read_tree(document: Mapping[str, Any], model_classes: list[str] | None, num_classes: int) -> _Tree:
+    """The stored hierarchy: a tree at all, and over the classes of the votes."""
+    from certiseg.hierarchy import hierarchy_from_dict
+
+    levels = {int(level): vertices for level, vertices in document["levels"].items()}
+    try:
+        checked = hierarchy_from_dict({**document, "levels": levels}, source="hierarchy")
+        checked.require_classes(num_classes if model_classes is None else model_classes)
+        checked.require_classes(num_classes)
+    except InputError as error:
+        raise _Failed("hierarchy", str(error)) from None
+    return _Tree(document)
 
 
 class _Tree:
@@ -242,49 +297,56 @@ def _assigned_levels(settings: Mapping[str, Any], num_levels: int, gap: NDArray[
     if settings["method"] == "nested":
         return np.repeat(np.arange(num_levels)[:, None], pixels, axis=1)
     if settings["method"] == "adaptive":
-        thresholds = settings["thresholds"]
-        if sorted(thresholds) != list(thresholds) or len(thresholds) >= num_levels:
-            raise _Failed("settings", f"thresholds {thresholds} must not decrease and be fewer than the levels")
-        return sum((gap.astype(float) <= t).astype(np.int64) for t in thresholds)[None] + np.zeros((1, pixels), int)
+        levels = np.zeros((1, pixels), np.int64)
+        for threshold in settings["thresholds"]:
+            levels += gap.astype(float) <= threshold
+        return levels
     level = 0 if settings["method"] == "segcertify" else settings["level"]
     return np.full((1, pixels), level)
 
 
 def _needed(settings: Mapping[str, Any], n: int, hits: NDArray[np.int64]) -> int | None:
     """Votes needed, from the p-values of all pixels, sorted, as the text books state each procedure."""
-    tau, alpha, k = settings["tau"], settings["alpha"], settings["k"]
-    p_of_hits = _p_values(settings["test"], n, tau)
-    total = len(hits)
-    p = np.sort(p_of_hits[hits])
-    rank = np.arange(1, total + 1)
-    correction = settings["correction"]
+    alpha, correction, total = settings["alpha"], settings["correction"], len(hits)
+    test = _Test(settings["test"], n, settings["tau"])
+    ordered, rank = np.sort(hits)[::-1], np.arange(1, total + 1)  # most hits, smallest p-value
     if correction == "bonferroni":
         level = alpha / total
     elif correction in ("holm", "kfwer"):
-        k = k if correction == "kfwer" else 1
+        k = settings["k"] if correction == "kfwer" else 1
         levels = k * alpha / (total + k - np.maximum(rank, k))
-        failed = np.flatnonzero(p > levels)
+        failed = np.flatnonzero(~test.rejects(ordered, levels))
         level = levels[failed[0]] if failed.size else levels[-1]
-    elif correction == "by":
-        levels = rank * alpha / (total * (1 / rank).sum())
-        below = np.flatnonzero(p <= levels)
-        level = levels[below[-1]] if below.size else levels[0]
     else:
-        raise _Failed("settings", f"unknown correction {correction!r}")
-    if settings["test"] == "anytime":
-        reached = np.flatnonzero(p_of_hits <= level)
-        return int(reached[0]) if reached.size else None
-    return _least_count(n, tau, float(level), p_of_hits)
+        levels = rank * alpha / (total * (1 / rank).sum())
+        below = np.flatnonzero(test.rejects(ordered, levels))
+        level = levels[below[-1]] if below.size else levels[0]
+    enough = np.flatnonzero(test.rejects(np.arange(n + 1), np.full(n + 1, level)))
+    return int(enough[0]) if enough.size else None
 
 
-def _p_values(test: str, n: int, tau: float) -> NDArray[np.float64]:
-    """p-value of 0..n hits: the binomial tail, or 1 / E with E integrated numerically."""
-    hits = np.arange(n + 1)
-    if test == "fixed":
-        from scipy.stats import binom
+class _Test:
+    """The test of "share <= tau" by hits out of n: the binomial tail, or E integrated numerically."""
 
-        return np.asarray(binom.sf(hits - 1, n, tau))
-    return np.minimum(1.0, np.exp(-_log_mixture(hits, n, tau)))
+    def __init__(self, kind: str, n: int, tau: float) -> None:
+        self.kind, self.n, self.tau = kind, n, tau
+        if kind == "fixed":
+            from scipy.stats import binom
+
+            self.p = np.asarray(binom.sf(np.arange(-1, n), n, tau))
+        else:
+            self.log_e = np.full(n + 1, -np.inf)  # up to n tau hits no p > tau is likelier than tau, so E <= 1
+            above = np.arange(int(n * tau), n + 1)
+            self.log_e[above] = _log_mixture(above, n, tau)
+
+    def rejects(self, hits: NDArray[np.int64], levels: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """p(hits) <= level, decided by exact integers where floats are too close; E may not fall on its bound."""
+        if self.kind == "anytime":
+            return np.asarray(self.log_e[hits] >= -np.log(levels) + _NEAR)
+        decided = self.p[hits] <= levels
+        for i in np.flatnonzero(np.abs(self.p[hits] - levels) <= _NEAR * levels):
+            decided[i] = _tail_at_most(self.n, int(hits[i]), Fraction(self.tau), Fraction(float(levels[i])))
+        return decided
 
 
 def _log_mixture(hits: NDArray[np.int64], n: int, tau: float) -> NDArray[np.float64]:
@@ -300,16 +362,7 @@ def _log_mixture(hits: NDArray[np.int64], n: int, tau: float) -> NDArray[np.floa
     return np.array([logsumexp(k * ratios[0] + (n - k) * ratios[1] + mass) for k in hits])
 
 
-def _least_count(n: int, tau: float, level: float, p_of_hits: NDArray[np.float64]) -> int | None:
-    """Least k with P(Bin(n, tau) >= k) <= level; decided by exact integers where floats are too close."""
-    for k in range(n + 1):
-        if p_of_hits[k] > level * (1 + 1e-9):
-            continue
-        if p_of_hits[k] < level * (1 - 1e-9) or _tail_at_most(n, k, Fraction(tau), Fraction(level)):
-            return k
-    return None
-
-
+@lru_cache(maxsize=1024)
 def _tail_at_most(n: int, k: int, tau: Fraction, level: Fraction) -> bool:
     """P(Bin(n, tau) >= k) <= level, with every term of the sum an exact integer over denominator^n."""
     yes, no = tau.numerator, tau.denominator - tau.numerator
@@ -338,6 +391,13 @@ def _compare(name: str, stored: Any, expected: Any) -> Check:
     )
 
 
+def _behind_denoiser(segmenter: Any, sigma: float) -> Any:
+    """The model behind the package's denoiser, unless it already is."""
+    from certiseg.models.denoiser import DenoisedSegmenter, with_denoiser
+
+    return segmenter if isinstance(segmenter, DenoisedSegmenter) else with_denoiser(segmenter, sigma=sigma)
+
+
 def _check_redrawn(model: Any, image: Any, votes_meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) -> Check:
     """Draw the noise again from the seed and compare every vote."""
     import torch
@@ -351,6 +411,9 @@ def _check_redrawn(model: Any, image: Any, votes_meta: Mapping[str, Any], votes:
     if votes_meta["seed"] is None or image is None:
         raise _Failed("redraw", "redrawing needs the image and votes that were sampled with a seed")
     segmenter, recorded = as_segmenter(model), votes_meta["provenance"]
+    missing = {"threads", "backend", "model_sha256", "model", "batch_size", "temperature"} - recorded.keys()
+    if missing:
+        raise _Failed("redraw", f"the votes do not say how they were drawn ({sorted(missing)[0]} is missing)")
     if image_key(read_image(image)) != votes_meta["image_key"]:
         raise _Failed("redraw", "the image is not the one that was certified (its pixels have another hash)")
     threads = torch.get_num_threads()
@@ -358,6 +421,8 @@ def _check_redrawn(model: Any, image: Any, votes_meta: Mapping[str, Any], votes:
     try:
         if recorded["backend"] in BACKENDS:
             segmenter = with_backend(segmenter, recorded["backend"])
+        if recorded.get("denoiser_sigma") is not None:
+            segmenter = _behind_denoiser(segmenter, float(recorded["denoiser_sigma"]))
         if segmenter.fingerprint() != recorded["model_sha256"]:
             message = f"the model, or how its input is prepared, is not that recorded as {recorded['model']!r}"
             raise _Failed("redraw", f"{message} (hash differs)")
@@ -369,6 +434,8 @@ def _check_redrawn(model: Any, image: Any, votes_meta: Mapping[str, Any], votes:
     finally:
         torch.set_num_threads(threads)
     for name in ("candidate", "gap", "ranking", "counts"):
+        if getattr(again, name).shape != votes[name].shape:
+            return Check("redraw", False, f"`{name}` has another shape; the model is not the one that was certified")
         differing = int((getattr(again, name) != votes[name]).sum())
         if differing:
             return Check(
