@@ -164,10 +164,13 @@ def load_certificate(path: str | Path) -> Certificate:
     archive = read_archive(path, kind="certificate", version=FORMAT_VERSION)
     try:
         votes = votes_beside(archive, Path(path))
+        if votes.digest() != archive.meta["votes_digest"]:
+            raise InputError(f"{path}: its votes must be those it was computed from, but their digest differs")
         settings = _settings(archive.meta["settings"])
         hierarchy = hierarchy_from_dict(_with_int_levels(archive.meta["hierarchy"]), source=str(path))
         arrays = {name: archive.arrays[name] for name in ("vertex", "level", "set_size")}
-        if any(array.shape != votes.size for array in arrays.values()):
+        region = archive.arrays.get("region")
+        if any(array.shape != votes.size for array in (*arrays.values(), *([] if region is None else [region]))):
             raise InputError(f"{path}: certificate and votes must have the same size")
         return Certificate(
             **arrays,
@@ -176,9 +179,11 @@ def load_certificate(path: str | Path) -> Certificate:
             settings=settings,
             hierarchy=hierarchy,
             votes=votes,
-            region=archive.arrays.get("region"),
+            region=region,
         )
-    except (KeyError, TypeError) as error:
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path}: must hold a certificate, but {error} is missing or odd") from None
 
 
