@@ -11,6 +11,7 @@ from certiseg.cli.options import add_model_options, model_and_hierarchy
 from certiseg.errors import InputError
 
 if TYPE_CHECKING:
+    from certiseg.datasets.base import Dataset
     from certiseg.runs.manifest import Manifest
 
 
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     indices = list(range(0, len(samples), args.every)) if args.every >= 1 else []
     if not indices:
         raise InputError(f"--every must be at least 1 and leave an image, got {args.every}")
-    chosen = _Chosen(samples, indices)
+    chosen = samples.subset(indices)
     size = _size_of(chosen)
     segmenter, hierarchy = model_and_hierarchy(args, size)
     if hierarchy is None:
@@ -86,21 +87,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if left_out else 0
 
 
-class _Chosen:
-    """Some images of a data set, by index."""
-
-    def __init__(self, samples: Any, indices: list[int]) -> None:
-        self.samples, self.indices = samples, indices
-        self.names = tuple(samples.names[index] for index in indices)
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.samples[self.indices[index]]
-
-
-def _size_of(samples: _Chosen) -> tuple[int, int]:
+def _size_of(samples: Dataset) -> tuple[int, int]:
     """Size of the first readable image, where a backend is measured."""
     for index in range(len(samples)):
         try:
@@ -111,7 +98,7 @@ def _size_of(samples: _Chosen) -> tuple[int, int]:
     raise InputError("the data set must have a readable image, got none")
 
 
-def _manifest(args: argparse.Namespace, samples: _Chosen, segmenter: Any, hierarchy: Any) -> Manifest:
+def _manifest(args: argparse.Namespace, samples: Dataset, segmenter: Any, hierarchy: Any) -> Manifest:
     """The manifest of what was asked."""
     import numpy as np
     import torch
