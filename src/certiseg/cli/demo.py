@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from certiseg.certificate import Certificate
 
-SCENES = (3, 8, 11)
+SCENES = (1, 4, 10)
 SIGMA, TAU, ALPHA = 0.25, 0.75, 0.001
 METHODS: dict[str, dict[str, Any]] = {
     "segcertify": {"method": "segcertify"},
@@ -126,7 +126,7 @@ def _write_picture(
     from PIL import Image
 
     from certiseg.archive import write_atomically
-    from certiseg.report.pictures import beside, colour_map, comparison, legend, legend_panel
+    from certiseg.report.pictures import beside, captioned, colour_map, comparison, legend, legend_panel, stacked
 
     panels = {"image": Image.fromarray((pixels * 255).round().astype(np.uint8))}
     if label is not None:
@@ -139,6 +139,10 @@ def _write_picture(
         caption = f"{method}: {certificate.abstain_rate:.1%} abstained (white)"
         panels[caption] = Image.fromarray(colour_map(certificate.vertex, hierarchy))
     grid = comparison(panels, columns=3)
-    key = legend_panel(legend(found["sets"], most=24), height=grid.height, width=330)
+    half = grid.height // 2 - 26
+    keys = [
+        captioned(legend_panel(legend(found[name], most=14), height=half, width=330), f"{name}: certified labels")
+        for name in ("nested", "sets")
+    ]
     with write_atomically(path) as file:
-        beside([grid, key], gap=12).save(file, "PNG")
+        beside([grid, stacked(keys)], gap=12).save(file, "PNG")

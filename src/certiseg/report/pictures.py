@@ -71,7 +71,7 @@ def legend(certificate: Certificate, *, most: int = 14) -> list[LegendEntry]:
     entries.sort(key=lambda entry: -entry.share)
     if len(entries) > most:
         rest = sum(entry.share for entry in entries[most - 1 :])
-        entries = [*entries[: most - 1], LegendEntry(_PAPER, f"{len(entries) - most + 1} more labels", rest)]
+        entries = [*entries[: most - 1], LegendEntry(_FAINT, f"{len(entries) - most + 1} more labels", rest)]
     return [*entries, LegendEntry(ABSTAIN_COLOUR, "abstained", certificate.abstain_rate)]
 
 
