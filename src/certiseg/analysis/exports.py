@@ -1,0 +1,115 @@
+"""Tables as CSV, Markdown and LaTeX: the same rows, a caption, and a note that says what is promised."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from certiseg.archive import write_atomically
+
+Kind = Literal["text", "count", "plain", "score", "percent", "gain", "change"]
+MISSING = "-"
+
+_LATEX = {"\\": r"\textbackslash{}", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
+_LATEX |= {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: the key of its value in a row, and of the ends of its interval, `KEY_low` and `KEY_high`, if there."""
+
+    key: str
+    head: str
+    kind: Kind = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of values by key; fractions are fractions, whatever is shown."""
+
+    title: str
+    note: str
+    columns: tuple[Column, ...]
+    rows: tuple[dict[str, Any], ...]
+
+    def csv(self) -> str:
+        """Every value in full, with the ends of intervals in columns of their own; missing values are empty."""
+        extra = [f"{c.key}_{end}" for c in self.columns for end in ("low", "high")]
+        present = {key for row in self.rows for key in row}
+        keys = [c.key for c in self.columns] + [key for key in extra if key in present]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(keys)
+        writer.writerows([["" if is_missing(row.get(key)) else row[key] for key in keys] for row in self.rows])
+        return text.getvalue()
+
+    def markdown(self) -> str:
+        lines = [f"**{self.title}**", "", _pipes([c.head for c in self.columns])]
+        lines.append(_pipes(["---" if c.kind == "text" else "---:" for c in self.columns]))
+        lines += [_pipes([cell.replace("|", "\\|") for cell in self._cells(row)]) for row in self.rows]
+        return "\n".join([*lines, "", f"_{self.note}_", ""])
+
+    def latex(self) -> str:
+        """A `table` for the booktabs package."""
+        align = "".join("l" if c.kind == "text" else "r" for c in self.columns)
+        body = [" & ".join(escape_latex(c.head) for c in self.columns) + r" \\", r"\midrule"]
+        body += [" & ".join(escape_latex(cell) for cell in self._cells(row)) + r" \\" for row in self.rows]
+        caption = escape_latex(f"{self.title}. {self.note}")
+        head = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
+        return "\n".join(
+            [*head, *body, r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}", ""]
+        )
+
+    def write(self, stem: str | Path) -> list[Path]:
+        """STEM.csv, STEM.md and STEM.tex."""
+        texts = {".csv": self.csv(), ".md": self.markdown(), ".tex": self.latex()}
+        return [_write_text(Path(f"{stem}{ending}"), text) for ending, text in texts.items()]
+
+    def _cells(self, row: dict[str, Any]) -> list[str]:
+        return [_with_interval(row, c) for c in self.columns]
+
+
+def show(value: Any, kind: Kind) -> str:
+    """A value as a table shows it."""
+    if is_missing(value):
+        return MISSING
+    if kind == "count":
+        return f"{value:,}"
+    if kind == "plain":
+        return f"{value:g}"
+    if kind == "text":
+        return str(value)
+    return {"score": "{:.3f}", "percent": "{:.1%}", "gain": "{:+.1%}", "change": "{:+.3f}"}[kind].format(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether there is no value: not computed, or no pixel to compute it from."""
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def escape_latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _with_interval(row: dict[str, Any], column: Column) -> str:
+    value = show(row.get(column.key), column.kind)
+    low, high = row.get(f"{column.key}_low"), row.get(f"{column.key}_high")
+    if value == MISSING or is_missing(low) or is_missing(high):
+        return value
+    return f"{value} [{show(low, column.kind)}, {show(high, column.kind)}]"
+
+
+def _pipes(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _write_text(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_atomically(path) as file:
+        file.write(text.encode())
+    return path
