@@ -193,7 +193,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], cs.Votes, np.ndarray | None,
     return document, votes, region, options
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(cases())
 def test_certify_is_section_4_for_every_method_correction_and_test(case: Any) -> None:
     document, votes, region, every_option = case
