@@ -11,7 +11,8 @@ from safetensors.torch import save_file
 
 from certiseg.errors import InputError
 from certiseg.models import hrnet
-from certiseg.models.hrnet import hrnet_w48, hrnet_w48_ocr, load_hrnet, load_weights, num_classes_of, read_weights
+from certiseg.models.hrnet import hrnet_w48, hrnet_w48_ocr, load_hrnet, num_classes_of
+from certiseg.models.weight_files import load_weights, read_weights
 
 REPO = Path(__file__).parents[2]
 LISTS = REPO.parent / "shared" / "models"
@@ -315,7 +316,7 @@ def test_a_wrong_class_count_in_the_file_is_said_in_those_words(tiny, tmp_path):
     path = tmp_path / "five.pth"
     assert "built for 19 classes, file has 5" in refusal(path, tiny.state_dict(), num_classes=19)
     with pytest.raises(InputError, match="built for 19 classes, file has 5"):
-        load_weights(hrnet_w48(19), path)
+        load_weights(hrnet_w48(19), path, num_classes_of)
 
 
 def test_missing_unexpected_and_misshapen_names_are_listed_with_their_counts(tiny, tmp_path):
