@@ -108,12 +108,17 @@ def show_map(axes: Any, picture: NDArray[Any], title: str) -> None:
         spine.set(visible=True, color=FAINT, linewidth=0.6)
 
 
-def vertex_legend(figure: Figure, hierarchy: Hierarchy, vertices: Sequence[int], *, columns: int = 6) -> None:
-    """A legend of vertices below the panels, abstained and void last."""
+def vertex_legend(
+    figure: Figure, hierarchy: Hierarchy, vertices: Sequence[int], *, columns: int = 6, mixed: bool = False
+) -> None:
+    """A legend of vertices below the panels, abstained and void last; mixed: label sets that no vertex covers too."""
     from matplotlib.patches import Patch
 
     colours: list[Any] = (palette(hierarchy) / 255).tolist()
     entries = [Patch(facecolor=colours[v], edgecolor=FAINT, label=hierarchy.vertices[v]) for v in vertices]
+    if mixed:
+        grey = "#" + bytes(ROOT_COLOUR).hex()
+        entries.append(Patch(facecolor=grey, edgecolor=FAINT, label="set under no vertex"))
     entries.append(Patch(facecolor="white", edgecolor=FAINT, label="abstained"))
     entries.append(Patch(facecolor="#3c3c42", edgecolor=FAINT, label="void"))
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)

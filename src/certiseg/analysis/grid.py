@@ -9,11 +9,11 @@ of certifying with it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -129,7 +129,7 @@ def _criticals(
     histogram: NDArray[np.int32], grid: Grid, test: CountTest, *, alpha: float, correction: Correction, k: int
 ) -> NDArray[np.int64]:
     """(functions,): the critical count of each function, n + 1 where nothing can be certified."""
-    remembered = _remembered(test)
+    remembered = _remembered(cast(Hashable, test))
 
     def as_number(critical: int | None) -> int:
         return test.n + 1 if critical is None else critical

@@ -1,0 +1,140 @@
+"""certiseg tune: the thresholds of `adaptive` chosen on one part of a run's images, reported on the other."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from certiseg.errors import InputError
+
+if TYPE_CHECKING:
+    from certiseg.analysis.thresholds import ThresholdSearch
+    from certiseg.runs.folder import RunFolder
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "tune",
+        help="choose the thresholds of adaptive on a run",
+        description="Tries every threshold function of a grid on the stored votes of a run, without the model, in one "
+        "pass per image. The choice is made on the first images and reported on the others, where the certificate "
+        "holds as it stands. Writes tables and the plot over n into RUN/analysis.",
+        epilog="example: certiseg tune runs/camvid --values 0 0.05 0.1 0.25 0.3 0.4 0.5 0.7",
+    )
+    parser.add_argument("folder", metavar="RUN", help="a run folder of `certiseg evaluate`")
+    parser.add_argument(
+        "--values",
+        type=float,
+        nargs="+",
+        metavar="T",
+        help="all non-decreasing tuples of these (default: 0 0.05 0.1 0.25 0.3 0.4 0.5 0.7, 120 triples)",
+    )
+    parser.add_argument("--grid", nargs="+", metavar="T,T,T", help="just these threshold functions, coarsest first")
+    parser.add_argument("--choose-on", type=int, metavar="K", help="choose on the first K images (default: half)")
+    parser.add_argument("--by", choices=["cig", "ccig", "accuracy"], default="cig", help="what is best (default: cig)")
+    parser.add_argument("--sigma", type=float, help="only this noise level (default: all of the run)")
+    parser.add_argument("--tau", type=float, help="only this tau (default: all of the run)")
+    parser.add_argument("--out", metavar="DIR", help="where tables and plots go (default: RUN/analysis)")
+    parser.add_argument("--json", action="store_true", help="print the choices as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from certiseg.analysis.thresholds import search_over_n, write
+    from certiseg.analysis.tradeoff import certifiable_draws
+    from certiseg.runs.folder import RunFolder
+
+    folder = RunFolder(args.folder)
+    pairs, functions = _pairs(args, folder), _functions(args, folder)
+    if not folder.finished():
+        raise InputError(f"{args.folder}: must have finished images; run `certiseg evaluate` first")
+    total = len(folder.finished()) * sum(len(certifiable_draws(folder, tau)) for _, tau in pairs)
+    answers = []
+    with tqdm(total=total, unit="image", desc="tune", disable=None) as bar:
+        for sigma, tau in pairs:
+            searches = search_over_n(
+                folder,
+                sigma=sigma,
+                tau=tau,
+                functions=functions,
+                choose_on=args.choose_on,
+                by=args.by,
+                progress=bar.update,
+            )
+            if searches:
+                write(searches, args.out or f"{args.folder}/analysis", promise=folder.manifest.promise())
+            answers += [_answer(search) for search in searches]
+    if not answers:
+        raise InputError(
+            "n must be large enough to certify something at tau, got a run without such n; see `certiseg plan`"
+        )
+    print(json.dumps(answers, indent=1) if args.json else "\n".join(_lines(folder, answers)))
+    return 0
+
+
+def _pairs(args: argparse.Namespace, folder: RunFolder) -> list[tuple[float, float]]:
+    """The sigmas and taus that were asked for."""
+    manifest = folder.manifest
+    taus = sorted({tau for _, tau in manifest.settings})
+    for name, asked, there in (("--sigma", args.sigma, manifest.sigmas), ("--tau", args.tau, taus)):
+        if asked is not None and asked not in there:
+            raise InputError(f"{name} must be one of the run's, {', '.join(f'{t:g}' for t in there)}, got {asked:g}")
+    sigmas = manifest.sigmas if args.sigma is None else (args.sigma,)
+    return [(sigma, tau) for sigma in sigmas for tau in (taus if args.tau is None else [args.tau])]
+
+
+def _functions(args: argparse.Namespace, folder: RunFolder) -> list[tuple[float, ...]] | None:
+    """The threshold functions that were asked for, None for the paper's grid."""
+    from certiseg.analysis.grid import non_decreasing
+    from certiseg.hierarchy import check_thresholds
+
+    if args.values and args.grid:
+        raise InputError("--values and --grid must not be given together; take one of them")
+    levels = folder.manifest.tree.num_levels
+    if args.values:
+        return [check_thresholds(f, levels, "--values") for f in non_decreasing(args.values, min(3, levels - 1))]
+    if not args.grid:
+        return None
+    try:
+        functions = [tuple(float(part) for part in text.split(",")) for text in args.grid]
+    except ValueError:
+        raise InputError(f"--grid must be like 0,0,0.25 0,0.1,0.4, got {' '.join(args.grid)}") from None
+    return [check_thresholds(thresholds, levels, "--grid") for thresholds in functions]
+
+
+def _answer(search: ThresholdSearch) -> dict[str, Any]:
+    """The choice at one setting, with its scores on both parts and segcertify's beside them."""
+    from certiseg.analysis.thresholds import FLAT
+
+    best, flat = search.ranked()[0], search.functions.index(FLAT)
+    answer: dict[str, Any] = {"sigma": search.setting.sigma, "n": search.setting.n, "tau": search.setting.tau}
+    answer |= {"functions": len(search.functions) - 1, "thresholds": list(search.functions[best]), "by": search.by}
+    for part, reported in (("chosen_on", False), ("reported_on", True)):
+        scores = search.scores(reported=reported)
+        images = len(search.images) - search.choose_on if reported else search.choose_on
+        answer[part] = {"images": images}
+        for name, index in (("adaptive", best), ("segcertify", flat)):
+            answer[part][name] = {key: getattr(scores[index], key) for key in ("cig", "ccig", "abstain", "accuracy")}
+    return answer
+
+
+def _lines(folder: RunFolder, answers: list[dict[str, Any]]) -> list[str]:
+    first = answers[0]
+    lines = [
+        f"{first['functions']} threshold functions; chosen by {first['by']} on the first "
+        f"{first['chosen_on']['images']} images, reported on the {first['reported_on']['images']} others, "
+        f"{folder.manifest.promise()}",
+        f"{'sigma':>6}{'n':>6}{'tau':>6}  {'thresholds':<18}{'CIG':>8}{'abstain':>9}"
+        f"   {'segcertify CIG':>14}{'abstain':>9}",
+    ]
+    for answer in answers:
+        ours, flat = answer["reported_on"]["adaptive"], answer["reported_on"]["segcertify"]
+        thresholds = ", ".join(f"{t:g}" for t in answer["thresholds"])
+        lines.append(
+            f"{answer['sigma']:>6g}{answer['n']:>6}{answer['tau']:>6g}  {thresholds:<18}{ours['cig']:>8.3f}"
+            f"{ours['abstain']:>9.1%}   {flat['cig']:>14.3f}{flat['abstain']:>9.1%}"
+        )
+    return lines
