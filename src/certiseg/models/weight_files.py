@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from certiseg.errors import InputError
 
-
 ClassCount = Callable[[Mapping[str, Tensor]], int | None]
 """Reads the class count off weights, so that a mismatch can be told in those terms."""
 
