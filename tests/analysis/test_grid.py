@@ -82,7 +82,9 @@ def test_odd_grids_tests_and_sizes_equal_certifying_too(correction):
     functions = [(), (0.2,), (0.1, 0.33), (0, 0, 0), (1, 1, 1), (0.7, 0.7, 0.7), (0.123, 0.5, 0.987), (0.2,)]
     grid = make_grid(functions, hierarchy.num_levels)
     assert len(grid.functions) == 7
-    for seed, (size, n, tau) in enumerate([((1, 1), 30, 0.5), ((3, 5), 4, 0.9), ((9, 11), 100, 0.8), ((20, 30), 40, 0.6)]):
+    for seed, (size, n, tau) in enumerate(
+        [((1, 1), 30, 0.5), ((3, 5), 4, 0.9), ((9, 11), 100, 0.8), ((20, 30), 40, 0.6)]
+    ):
         votes, label = random_votes(np.random.default_rng(seed), hierarchy, size=size, n=n)
         for make, test in ((binomial_test, "fixed"), (anytime_test, "anytime")):
             options = {"alpha": 0.05, "correction": correction, "k": 1}

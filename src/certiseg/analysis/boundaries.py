@@ -19,7 +19,7 @@ from certiseg.analysis.drawing import (
     show_map,
     vertex_legend,
 )
-from certiseg.analysis.exports import Column, Table
+from certiseg.analysis.exports import Column, Table, without_nan
 from certiseg.analysis.pooling import LEVEL, Pools, percentile_interval, relative_gain
 from certiseg.analysis.published import published_boundary
 from certiseg.analysis.tables import BASELINE, describe
@@ -48,7 +48,7 @@ def boundary_rows(pools: Pools, setting: Setting, *, draws: int = 1000) -> list[
             if has_baseline and method != BASELINE:
                 baseline = pools.pool(BASELINE, setting, boundary=flag).scores()
                 row |= {f"{k}_gain": float(relative_gain(row[k], getattr(baseline, k))) for k in ("cig", "abstain")}
-            rows.append(row | _published(pools.manifest.dataset, method, part, setting))
+            rows.append(without_nan(row | _published(pools.manifest.dataset, method, part, setting)))
     return rows
 
 

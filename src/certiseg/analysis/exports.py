@@ -92,6 +92,11 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
+def without_nan(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with None for what has no value, as JSON wants it."""
+    return {key: None if is_missing(value) else value for key, value in row.items()}
+
+
 def escape_latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from certiseg.analysis.drawing import method_name
-from certiseg.analysis.exports import Column, Table, show
+from certiseg.analysis.exports import Column, Table, show, without_nan
 from certiseg.analysis.pooling import LEVEL, SCORES, Pool, Pools, percentile_interval, relative_gain
 from certiseg.analysis.published import is_published, published_scores
 from certiseg.runs.folder import RunFolder
@@ -132,7 +132,7 @@ def _row(
                 relative_gain(samples[name], their_samples[name])
             )
     published = published_scores(manifest.dataset, method, setting)
-    return row | {f"published_{name}": value for name, value in published.items()}
+    return without_nan(row | {f"published_{name}": value for name, value in published.items()})
 
 
 def _key(method: str, setting: Setting | None) -> dict[str, Any]:

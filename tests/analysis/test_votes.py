@@ -1,0 +1,162 @@
+"""What is read from stored votes: fluctuation sets, the trade-off over n, thresholds, and `certiseg tune`."""
+
+import argparse
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import certiseg as cs
+from certiseg.analysis import fluctuations, thresholds, tradeoff
+from certiseg.analysis.pooling import Pools
+from certiseg.cli import tune
+from certiseg.hierarchy import ROOT
+from certiseg.runs.folder import RunFolder
+from certiseg.runs.manifest import Setting
+
+from .conftest import HIERARCHY, METHODS, SETTING, make_run
+
+SCORES = ("cig", "ccig", "abstain", "class_abstain", "accuracy")
+
+
+def test_fluctuation_sets_equal_brute_force(run):
+    found = fluctuations.fluctuations(run, SETTING)
+    expected = Counter()
+    for name in run.finished():
+        votes, label = run.votes(name, SETTING), run.label(name)
+        abstained = run.certificate(name, SETTING, "segcertify").abstained
+        for row, column in np.argwhere(abstained & (label != 255)):
+            expected[tuple(np.flatnonzero(votes.counts[row, column]).tolist())] += 1
+    assert {s.classes: s.pixels for s in found.sets} == expected
+    assert [s.pixels for s in found.sets] == sorted(expected.values(), reverse=True)
+    for each in found.sets:
+        holders = [v for v in range(len(HIERARCHY.vertices)) if set(each.classes) <= set(HIERARCHY.leaves(v))]
+        assert (each.cover == ROOT) == (not holders)
+    assert 0 <= found.covered <= 1
+    assert len(fluctuations.to_table(found).rows) == min(30, len(found.sets))
+
+
+def test_fluctuations_of_nothing_are_nothing(run):
+    found = fluctuations.Fluctuations(SETTING, HIERARCHY, (), 3)
+    assert np.isnan(found.covered)
+    assert "nowhere" in fluctuations.to_table(found).note
+    fluctuations.draw(found)
+    assert fluctuations.count_sets(np.zeros((0, 31), bool)) == Counter()
+
+
+def test_tradeoff_covers_every_level_from_the_table_or_from_votes(run):
+    found = tradeoff.tradeoff(run, sigma=0.03, tau=0.75)
+    assert set(found.methods) == {*METHODS, "level:3"}
+    assert [p.n for p in found.of("level:3")] == [60, 100]
+    labels = [run.label(name) for name in run.finished()]
+    for point in found.points:
+        setting = Setting(0.03, point.n, 0.75)
+        certificates = [run.certify(run.votes(name, setting), setting, point.method) for name in run.finished()]
+        expected = cs.evaluate(certificates, labels)
+        assert point.cig == pytest.approx(expected.cig)
+        assert point.certified == pytest.approx(1 - expected.abstain)
+
+
+def test_tradeoff_at_a_tau_the_run_did_not_ask_for(run):
+    found = tradeoff.tradeoff(run, sigma=0.03, tau=0.6, methods=("segcertify", "nested"))
+    assert all(np.isfinite([p.cig, p.certified]).all() for p in found.points)
+    assert len(found.points) == 4
+
+
+def test_draws_that_can_certify_nothing_are_left_out(run):
+    assert tradeoff.certifiable_draws(run, 0.75) == [60, 100]
+    assert tradeoff.certifiable_draws(run, 0.88) == [100]
+    assert tradeoff.certifiable_draws(run, 0.99) == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"correction": "holm", "family": "dataset"}, {"test": "anytime"}])
+def test_tuned_scores_are_those_of_the_runs_own_certificates(tmp_path, changes):
+    methods = ("segcertify", "adaptive:0,0.1,0.4", "adaptive:0,0,0.25")
+    folder = make_run(tmp_path, methods=methods, **changes)
+    search = thresholds.search_thresholds(folder, SETTING, choose_on=1)
+    assert len(search.functions) == 121
+    for method, function in zip(methods, [(), (0, 0.1, 0.4), (0, 0, 0.25)], strict=True):
+        pool = Pools(folder).pool(method, SETTING)
+        for reported, images in ((False, search.images[:1]), (True, search.images[1:])):
+            ours = search.scores(reported=reported)[search.functions.index(function)]
+            expected = pool.only(images).scores()
+            for name in SCORES:
+                assert getattr(ours, name) == pytest.approx(getattr(expected, name), rel=1e-12)
+
+
+def test_the_choice_is_made_on_one_part_and_reported_on_the_other(run):
+    search = thresholds.search_thresholds(run, SETTING)
+    chosen, reported = search.scores(reported=False), search.scores(reported=True)
+    best = search.ranked()[0]
+    candidates = [i for i, f in enumerate(search.functions) if f != ()]
+    assert chosen[best].cig == max(chosen[i].cig for i in candidates)
+    assert search.choose_on == 2
+    assert search.pool(best).images == ("drive/2", "drive/3")
+    assert search.pool(best).scores().cig == pytest.approx(reported[best].cig)
+    table = thresholds.to_table(search, promise=run.manifest.promise(), draws=20)
+    assert len(table.rows) == 121
+    assert table.rows[0]["thresholds"] == "SegCertify"
+    assert run.manifest.promise() in table.note
+
+
+@pytest.mark.parametrize("choose_on", [0, 4, -1])
+def test_a_part_without_images_is_refused(run, choose_on):
+    with pytest.raises(cs.InputError, match="leave one of 4"):
+        thresholds.search_thresholds(run, SETTING, choose_on=choose_on)
+
+
+def test_ties_go_to_fewer_abstentions_then_to_the_first(run):
+    search = thresholds.search_thresholds(run, SETTING, functions=[(0.5, 0.5, 0.5), (0, 0, 0)])
+    scores = search.scores(reported=False)
+    assert thresholds.rank_functions([(), (1,), (2,)], [[scores[0]] * 3], "cig") == [1, 2]
+
+
+def ask(run, *arguments):
+    parser = argparse.ArgumentParser()
+    tune.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["tune", str(run.path), *arguments])
+    return args.run(args)
+
+
+def test_tune_writes_tables_and_plots_and_names_its_choice(run, tmp_path, capsys):
+    assert ask(run, "--out", str(tmp_path), "--json") == 0
+    answers = json.loads(capsys.readouterr().out)
+    assert [a["n"] for a in answers] == [60, 100]
+    assert all(a["functions"] == 120 and len(a["thresholds"]) == 3 for a in answers)
+    assert answers[0]["chosen_on"]["images"] + answers[0]["reported_on"]["images"] == 4
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"thresholds-sigma0.03-tau0.75.png", "thresholds-sigma0.03-tau0.75.svg"} <= written
+    assert {f"thresholds-sigma0.03-n60-tau0.75.{ending}" for ending in ("csv", "md", "tex")} <= written
+
+
+def test_tune_takes_any_grid(run, tmp_path, capsys):
+    assert ask(run, "--grid", "0,0,0.25", "0.1,0.2", "--choose-on", "3", "--out", str(tmp_path)) == 0
+    text = capsys.readouterr().out
+    assert "2 threshold functions" in text
+    assert "first 3 images" in text
+    assert run.manifest.promise() in text
+    assert ask(run, "--values", "0", "0.5", "--by", "ccig", "--out", str(tmp_path), "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["functions"] == 4
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--grid", "0,a"), "--grid must be like"),
+        (("--grid", "0.5,0.1"), "must not decrease"),
+        (("--values", "2"), r"must lie in \[0, 1\]"),
+        (("--values", "0", "--grid", "0"), "must not be given together"),
+        (("--sigma", "0.4"), "--sigma must be one of"),
+        (("--tau", "0.8"), "--tau must be one of"),
+        (("--choose-on", "4"), "leave one of 4"),
+    ],
+)
+def test_tune_refuses_what_makes_no_sense(run, tmp_path, arguments, message):
+    with pytest.raises(cs.InputError, match=message):
+        ask(run, *arguments, "--out", str(tmp_path))
+
+
+def test_tune_wants_a_run_folder(tmp_path):
+    with pytest.raises(cs.InputError, match="run folder"):
+        ask(RunFolder(tmp_path))
