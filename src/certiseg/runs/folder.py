@@ -1,13 +1,13 @@
 """The run folder: which file is where, and that only one process writes at a time.
 
-    manifest.json                          what decides the run
-    votes/NAME.sigma0.25.npz               votes of one image, with snapshots
-    predictions/NAME.png                   the model's labels without noise (not certified)
-    labels/NAME.png                        the ground truth, so that a run can be analysed where the data set is not
-    certificates/NAME.SETTING.METHOD.npz   certificates, referring to the votes
-    rows/NAME.json                         the sums of one image; written last, so its presence means "done"
-    table.parquet                          all rows
-    left_out.json                          images that could not be used, and why
+manifest.json                          what decides the run
+votes/NAME.sigma0.25.npz               votes of one image, with snapshots
+predictions/NAME.png                   the model's labels without noise (not certified)
+labels/NAME.png                        the ground truth, so that a run can be analysed where the data set is not
+certificates/NAME.SETTING.METHOD.npz   certificates, referring to the votes
+rows/NAME.json                         the sums of one image; written last, so its presence means "done"
+table.parquet                          all rows
+left_out.json                          images that could not be used, and why
 """
 
 from __future__ import annotations

@@ -137,7 +137,9 @@ def require_same(found: Manifest, asked: Manifest, path: Path) -> None:
     """Refuse to go on in a folder whose run was made with other settings, and show the difference."""
     differing = [name for name, value in asdict(asked).items() if getattr(found, name) != value]
     if differing:
-        shown = "; ".join(f"{n}: {_short(getattr(found, n))} there, {_short(getattr(asked, n))} asked" for n in differing)
+        shown = "; ".join(
+            f"{n}: {_short(getattr(found, n))} there, {_short(getattr(asked, n))} asked" for n in differing
+        )
         raise InputError(f"{path.parent}: must be resumed with its own settings, got others ({shown}); use a new --out")
 
 

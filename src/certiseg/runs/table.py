@@ -25,7 +25,9 @@ BY_LEVEL = ("level_certified", "level_abstained", "level_wrong")
 UNCERTIFIED = "uncertified"
 
 
-def certificate_rows(name: str, setting: Setting, method: str, certificate: Certificate, label: Any) -> list[dict[str, Any]]:
+def certificate_rows(
+    name: str, setting: Setting, method: str, certificate: Certificate, label: Any
+) -> list[dict[str, Any]]:
     """The rows of one certificate: two, boundary and not, per class that occurs or is claimed."""
     near = boundary(label)
     key = {"image": name, "sigma": setting.sigma, "n": setting.n, "tau": setting.tau, "method": method}
@@ -101,7 +103,9 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
         raise InputError(f"{path}: must be the table of a finished run; run `certiseg evaluate` to its end first")
     try:
         table = pq.read_table(path)
-        columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names if name not in BY_LEVEL}
+        columns = {
+            name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names if name not in BY_LEVEL
+        }
         return columns | {name: _padded(table[name].to_pylist()) for name in BY_LEVEL}
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: must be the table of a run, got: {error}") from None
