@@ -517,7 +517,9 @@ def test_another_model_image_or_preparation_is_found_out(drawn: Path) -> None:
         (cs.Segmenter(network().model, divisible_by=2, mean=(0.5, 0.5, 0.5)), PICTURE),
         (cs.Segmenter(network().model), PICTURE),
     ):
-        assert failed(cs.verify(drawn, model=model, image=image)) == ["redraw"]
+        outcome = cs.verify(drawn, model=model, image=image)
+        assert failed(outcome) == ["redraw"]
+        assert "hash" in outcome.checks[-1].detail, "known before anything is drawn"
 
 
 @pytest.mark.parametrize("changes", [{"seed": 6}, {"seed": None}, {"image_key": "0" * 64}])
