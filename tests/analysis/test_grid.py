@@ -118,7 +118,9 @@ def test_images_add_up_and_void_alone_leaves_no_nan_in_the_sum():
         _ = whole + sum_grid(votes, hierarchy, label, make_grid([(0.5,)], 4), test, alpha=0.05)
 
 
-@pytest.mark.parametrize("functions", [[], [(0.5, 0.1)], [(0, 0, 0, 0)], [(-0.1,)], [(float("nan"),)]])
+@pytest.mark.parametrize(
+    "functions", [[], [(0.5, 0.1)], [(0, 0, 0, 0)], [(-0.1,)], [(float("nan"),)], [(i / 256,) for i in range(256)]]
+)
 def test_impossible_grids_are_refused(functions):
     with pytest.raises(cs.InputError):
         make_grid(functions, 4)

@@ -9,7 +9,6 @@ import numpy as np
 
 from certiseg.analysis.drawing import (
     BLUE,
-    FAINT,
     RED,
     colour_labels,
     colour_vertices,
@@ -86,10 +85,10 @@ def draw_example(folder: RunFolder, name: str, setting: Setting, *, method: str,
         picture = np.full((*label.shape, 3), 255, np.uint8)
         for colour, where in ((RED, missing & near), (BLUE, missing & ~near)):
             picture[where] = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-        show_map(lower, picture, f"abstained: {parts[0]} of boundary, {parts[1]} of other pixels")
+        show_map(lower, picture, f"abstained: boundary {parts[0]}, elsewhere {parts[1]}")
         seen |= set(certificate.vertex[certificate.vertex >= 0].tolist())
-    _legend_of_places(places[1])
-    vertex_legend(figure, tree, sorted(seen), columns=7)
+    also = [(RED, "abstained at a boundary"), (BLUE, "abstained elsewhere")]
+    vertex_legend(figure, tree, sorted(seen), also=also)
     return figure
 
 
@@ -111,11 +110,4 @@ def _published(dataset: str, method: str, part: str, setting: Setting) -> dict[s
 
 
 def _rate(missing: np.ndarray, where: np.ndarray) -> str:
-    return f"{(missing & where).sum() / where.sum():.1%}" if where.any() else "none"
-
-
-def _legend_of_places(axes: Any) -> None:
-    from matplotlib.patches import Patch
-
-    entries = [Patch(color=RED, label="at a boundary"), Patch(color=BLUE, label="elsewhere")]
-    axes.legend(handles=entries, loc="lower right", fontsize=8, framealpha=0.9, frameon=True, edgecolor=FAINT)
+    return f"{(missing & where).sum() / where.sum():.1%}" if where.any() else "no pixels"

@@ -29,6 +29,8 @@ BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
 """Okabe and Ito's colours, told apart by nearly everybody."""
 INK, FAINT = "#222226", "#8a8a90"
 VOID_COLOUR = (60, 60, 66)
+MIXED = ("#bebebe", "set under no vertex")
+"""Colour and text of a certified set that only the omitted root covers (palette.ROOT_COLOUR)."""
 MARKERS = "osD^vPX*<>"
 _COLOURS = {"segcertify": INK, "adaptive": ORANGE, "nested": BLUE, "sets": GREEN, "uncertified": FAINT}
 _LEVEL_COLOURS = (SKY, PURPLE, RED, YELLOW)
@@ -109,16 +111,22 @@ def show_map(axes: Any, picture: NDArray[Any], title: str) -> None:
 
 
 def vertex_legend(
-    figure: Figure, hierarchy: Hierarchy, vertices: Sequence[int], *, columns: int = 6, mixed: bool = False
+    figure: Figure,
+    hierarchy: Hierarchy,
+    vertices: Sequence[int],
+    *,
+    columns: int = 7,
+    also: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """A legend of vertices below the panels, abstained and void last; mixed: label sets that no vertex covers too."""
+    """A legend of vertices below the panels, then `also` (colour, text), abstained and void."""
     from matplotlib.patches import Patch
 
-    colours: list[Any] = (palette(hierarchy) / 255).tolist()
-    entries = [Patch(facecolor=colours[v], edgecolor=FAINT, label=hierarchy.vertices[v]) for v in vertices]
-    if mixed:
-        grey = "#" + bytes(ROOT_COLOUR).hex()
-        entries.append(Patch(facecolor=grey, edgecolor=FAINT, label="set under no vertex"))
-    entries.append(Patch(facecolor="white", edgecolor=FAINT, label="abstained"))
-    entries.append(Patch(facecolor="#3c3c42", edgecolor=FAINT, label="void"))
+    names = [(_hex(palette(hierarchy)[v]), hierarchy.vertices[v]) for v in vertices]
+    names += [*also, ("#ffffff", "abstained"), (_hex(VOID_COLOUR), "void")]
+    entries = [Patch(facecolor=colour, edgecolor=FAINT, label=text) for colour, text in names]
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+
+
+def _hex(colour: Any) -> str:
+    red, green, blue = (int(value) for value in colour)
+    return f"#{red:02x}{green:02x}{blue:02x}"

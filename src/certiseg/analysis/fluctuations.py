@@ -125,7 +125,6 @@ def draw(found: Fluctuations, *, most: int = 20) -> Any:
             fontsize=8,
         )
     axes.set_yticks(range(len(shown)), [_shortened(found.name(each)) for each in shown], fontsize=9)
-    axes.invert_yaxis()
     if shown:
         axes.set_xscale("log")
         axes.set_xlim(max(0.5, shown[-1].pixels / 3), shown[0].pixels * 6)
@@ -136,7 +135,8 @@ def draw(found: Fluctuations, *, most: int = 20) -> Any:
     ]
     axes.legend(handles=entries, loc="lower right", fontsize=9, frameon=False)
     covered = f"{found.covered:.0%} of these pixels under one vertex" if found.pixels else "nothing abstained"
-    axes.set_title(f"Classes with votes where SegCertify abstains, {found.images} images; {covered}")
+    axes.set_ylim(max(len(shown), 1) - 0.4, -0.6)
+    figure.suptitle(f"Classes with votes where SegCertify abstains, {found.images} images\n{covered}", fontsize=12)
     return figure
 
 

@@ -74,35 +74,35 @@ _HEADS = {"certified": "certified", "wrong": "of these wrong", "abstained": "abs
 
 
 def draw(found: LevelShares) -> Any:
-    """Stacked bars: for every level a bar per method."""
-    methods, levels = found.methods, sorted({share.level for share in found.shares})
-    shares = {(share.method, share.level): share for share in found.shares}
-    height = 0.6 + 0.42 * len(methods)
-    figure, panels = new_figure(9, max(2.2 * len(levels), height * len(levels)), rows=len(levels), sharex=True)
-    place = np.arange(len(methods))
+    """Stacked bars: for every level a bar per method that uses it."""
+    levels = sorted({share.level for share in found.shares})
+    used = {level: [s for s in found.shares if s.level == level and s.certified + s.abstained > 0] for level in levels}
+    heights = [0.6 + 0.4 * len(used[level]) for level in levels]
+    figure, panels = new_figure(9, sum(heights) + 1.6, rows=len(levels), sharex=True, height_ratios=heights)
     for level, axes in zip(levels, panels[:, 0], strict=True):
-        of_level = [shares[method, level] for method in methods]
-        right = np.array([100 * (s.certified - s.wrong) for s in of_level])
-        wrong = np.array([100 * s.wrong for s in of_level])
-        abstained = np.array([100 * s.abstained for s in of_level])
-        axes.barh(place, right, color=BLUE, label="certified, right")
-        axes.barh(place, wrong, left=right, color=RED, hatch="///", edgecolor="white", label="certified, wrong")
-        axes.barh(place, abstained, left=right + wrong, color="#d9d9de", edgecolor=FAINT, label="abstained")
-        for row, total in enumerate(right + wrong + abstained):
-            if total > 0:
-                text = f"{right[row]:.1f} / {wrong[row]:.1f} / {abstained[row]:.1f}"
-                axes.annotate(text, (total, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
-        axes.set_yticks(place, [method_name(method) for method in methods])
-        axes.invert_yaxis()
-        axes.set_xlim(0, 118)
-        axes.set_xticks(range(0, 101, 20))
+        _draw_bars(axes, used[level])
         axes.set_title(f"H{level}", loc="left", fontsize=11, weight="bold")
     panels[-1, 0].set_xlabel("share of all pixels (%): right / wrong / abstained")
-    handles, names = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     s = found.setting
     figure.suptitle(f"Pixels per level, sigma = {s.sigma:g}, n = {s.n}, tau = {s.tau:g}", fontsize=12)
     return figure
+
+
+def _draw_bars(axes: Any, shares: Sequence[LevelShare]) -> None:
+    place = np.arange(len(shares))
+    right = np.array([100 * (s.certified - s.wrong) for s in shares])
+    wrong, abstained = np.array([100 * s.wrong for s in shares]), np.array([100 * s.abstained for s in shares])
+    axes.barh(place, right, color=BLUE, label="certified, right")
+    axes.barh(place, wrong, left=right, color=RED, hatch="///", edgecolor="white", label="certified, wrong")
+    axes.barh(place, abstained, left=right + wrong, color="#d9d9de", edgecolor=FAINT, label="abstained")
+    for row, total in enumerate(right + wrong + abstained):
+        text = f"{right[row]:.1f} / {wrong[row]:.1f} / {abstained[row]:.1f}"
+        axes.annotate(text, (total, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+    axes.set_yticks(place, [method_name(share.method) for share in shares])
+    axes.set_ylim(len(shares) - 0.4, -0.6)
+    axes.set_xlim(0, 122)
+    axes.set_xticks(range(0, 101, 20))
 
 
 def write(folder: RunFolder, out: str | Path, *, setting: Setting) -> list[Path]:

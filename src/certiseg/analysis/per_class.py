@@ -81,19 +81,21 @@ def draw(deltas: ClassDeltas, *, most: int = 40) -> Any:
     y = np.array([d.cig for d in deltas.classes])
     sizes = 18 + 160 * np.sqrt([d.pixels / max(deltas.overall.pixels, 1) for d in deltas.classes])
     wins = (x >= 0) & (y >= 0)
-    axes.scatter(x[wins], y[wins], s=sizes[wins], color=BLUE, alpha=0.75, linewidths=0, label="wins both")
-    axes.scatter(x[~wins], y[~wins], s=sizes[~wins], color=RED, alpha=0.75, linewidths=0, marker="s", label="loses one")
+    for where, colour, marker, text in ((wins, BLUE, "o", "wins both"), (~wins, RED, "s", "loses one or both")):
+        if where.any():
+            points = {"s": sizes[where], "color": colour, "marker": marker, "label": text}
+            axes.scatter(x[where], y[where], alpha=0.75, linewidths=0, **points)
     overall = (100 * deltas.overall.certified, deltas.overall.cig)
     axes.scatter(*overall, s=220, color=GREEN, marker="*", edgecolors=INK, linewidths=0.8, zorder=4, label=OVERALL)
     _shade_quadrants(axes, x, y)
-    names = [(float(a), float(b), d.name) for a, b, d in zip(x, y, deltas.classes, strict=True)]
-    _name_points(axes, [(*overall, OVERALL), *sorted(names, key=lambda p: -abs(p[0]) - 100 * abs(p[1]))[:most]])
     axes.set(xlabel="Δ certified pixels (percentage points)", ylabel="Δ CIG")
-    axes.legend(loc="lower right", fontsize=9, frameon=False)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=10, frameon=False)
     axes.set_title(
         f"{method_name(deltas.method)} against {method_name(deltas.baseline)}, sigma = {deltas.setting.sigma:g}, "
         f"n = {deltas.setting.n}, tau = {deltas.setting.tau:g}"
     )
+    names = [(float(a), float(b), d.name) for a, b, d in zip(x, y, deltas.classes, strict=True)]
+    _name_points(axes, [(*overall, OVERALL), *sorted(names, key=lambda p: -abs(p[0]) - 100 * abs(p[1]))[:most]])
     return figure
 
 
@@ -118,12 +120,21 @@ def _shade_quadrants(axes: Any, x: np.ndarray, y: np.ndarray) -> None:
 
 def _name_points(axes: Any, points: list[tuple[float, float, str]]) -> None:
     """Names beside their points, in order; a name that would lie over an earlier one is left out."""
+    from matplotlib.transforms import Bbox
+
     figure = axes.figure
     figure.draw_without_rendering()  # settles the layout, on which the places of names depend
-    taken: list[Any] = []
+    places = axes.transData.transform([point[:2] for point in points])
+    taken: list[Any] = [Bbox([place - 5, place + 5]) for place in places]
     inside = axes.get_window_extent()
     for x, y, name in points:
-        for offset, align in (((6, 4), "left"), ((6, -12), "left"), ((-6, 4), "right"), ((-6, -12), "right")):
+        for offset, align in (
+            ((6, 4), "left"),
+            ((6, -12), "left"),
+            ((-6, 4), "right"),
+            ((-6, -12), "right"),
+            ((10, -4), "left"),
+        ):
             weight = "bold" if name == OVERALL else "normal"
             text = axes.annotate(
                 name, (x, y), xytext=offset, textcoords="offset points", ha=align, fontsize=9, color=INK, weight=weight

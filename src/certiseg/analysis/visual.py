@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.analysis.drawing import (
+    MIXED,
     colour_labels,
     colour_vertices,
     method_name,
@@ -72,9 +73,8 @@ def draw(
         show_map(place, picture, title)
     for place in axes.flat[len(pictures) :]:
         place.set_axis_off()
-    vertex_legend(
-        figure, tree, seen, columns=7, mixed=any((p == ROOT_COLOUR).all(axis=2).any() for p in pictures.values())
-    )
+    mixed = any((picture == ROOT_COLOUR).all(axis=2).any() for picture in pictures.values())
+    vertex_legend(figure, tree, seen, also=[MIXED] if mixed else [])
     figure.suptitle(f"{name}, sigma = {setting.sigma:g}, n = {setting.n}, tau = {setting.tau:g}", fontsize=12)
     return figure
 
