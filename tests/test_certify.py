@@ -285,6 +285,25 @@ def test_sets_longer_than_a_byte_are_refused(length: int) -> None:
     assert size == stats.binom.isf(0.1, 600, 0.5) // 2 + 1
 
 
+@pytest.mark.parametrize("method", SINGLE + CHAINS)
+def test_memory_order_type_and_origin_of_the_arrays_do_not_matter(method: str, tmp_path: Path) -> None:
+    votes = random_votes(4, num_classes=3, n=40, size=(4, 5))
+    names = ("candidate", "gap", "ranking", "counts")
+    rest = {name: getattr(votes, name) for name in ("n0", "n", "sigma")}
+    turned = {name: np.asfortranarray(getattr(votes, name)) for name in names}
+    wide = {name: getattr(votes, name).astype(np.int64) for name in ("candidate", "ranking")}
+    strided = {name: np.repeat(getattr(votes, name), 2, axis=0)[::2] for name in names}
+    votes.save(tmp_path / "votes.npz")
+    options = {"method": method, "tau": 0.6, "alpha": 0.2, "level": 1, "thresholds": (0.1, 0.5)}
+    expected = cs.certify(votes, TREE, **options)
+    everywhere = cs.certify(votes, TREE, region=np.ones((4, 5), bool), **options)
+    others = [cs.Votes(**turned, **rest), cs.Votes(**{**turned, **wide}, **rest), cs.Votes(**strided, **rest)]
+    others += [cs.load_votes(tmp_path / "votes.npz")]
+    for found in [everywhere, *(cs.certify(other, TREE, **options) for other in others)]:
+        for name in ("vertex", "level", "set_size", "radius_map"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
 # -- regions -----------------------------------------------------------------------------------------------------
 
 
