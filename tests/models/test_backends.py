@@ -11,6 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
+
+import certiseg as cs
+from certiseg.models import backends
+from certiseg.models.backends import export_onnx, fastest, with_backend
+from certiseg.models.compact import compact
 from tests.models.tiny import (
     NAMES,
     SIZE,
@@ -23,12 +29,6 @@ from tests.models.tiny import (
     picture,
     tiny_hierarchy,
 )
-from torch import nn
-
-import certiseg as cs
-from certiseg.models import backends
-from certiseg.models.backends import export_onnx, fastest, with_backend
-from certiseg.models.compact import compact
 
 RUNTIMES = ["onnxruntime", "openvino"]
 

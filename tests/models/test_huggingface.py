@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.models.tiny import NAMES, SIZE, assert_certifies, assert_same_function, noisy_batch
 
 import certiseg as cs
 from certiseg.models.huggingface import read_processor
+from tests.models.tiny import NAMES, SIZE, assert_certifies, assert_same_function, noisy_batch
 
 transformers = pytest.importorskip("transformers")
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import torch
-from tests.models.tiny import NAMES, SIZE, TinyNet, assert_certifies, assert_same_function, onnx_file
 from torch import nn
 
 import certiseg as cs
 from certiseg.models import hrnet, load
 from certiseg.models.compact import WEIGHTS, compact
+from tests.models.tiny import NAMES, SIZE, TinyNet, assert_certifies, assert_same_function, onnx_file
 
 NET = TinyNet().eval()
 
@@ -234,9 +234,9 @@ def test_loading_imports_no_runtime() -> None:
 
 def test_the_command_line_says_it_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from PIL import Image
-    from tests.models.tiny import picture
 
     from certiseg.cli import main
+    from tests.models.tiny import picture
 
     Image.fromarray(picture()).save(tmp_path / "a.png")
     file = scripted(tmp_path / "m.pt")
@@ -257,9 +257,9 @@ def test_every_form_is_documented() -> None:
 def test_onnx_through_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import yaml
     from PIL import Image
-    from tests.models.tiny import HIERARCHY, picture
 
     from certiseg.cli import main
+    from tests.models.tiny import HIERARCHY, picture
 
     Image.fromarray(picture()).save(tmp_path / "a.png")
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(HIERARCHY))

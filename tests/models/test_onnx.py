@@ -11,10 +11,10 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper
-from tests.models.tiny import NAMES, SIZE, Labels, TinyNet, assert_certifies, assert_same_function, onnx_file
 from torch import Tensor, nn
 
 import certiseg as cs
+from tests.models.tiny import NAMES, SIZE, Labels, TinyNet, assert_certifies, assert_same_function, onnx_file
 
 NET = TinyNet().eval()
 EXAMPLE = torch.rand(1, 3, *SIZE)

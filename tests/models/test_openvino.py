@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.models.tiny import NAMES, SIZE, Labels, TinyNet, assert_certifies, assert_same_function, onnx_file
 
 import certiseg as cs
+from tests.models.tiny import NAMES, SIZE, Labels, TinyNet, assert_certifies, assert_same_function, onnx_file
 
 ov = pytest.importorskip("openvino")
 

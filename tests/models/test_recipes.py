@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
+
 from tests.models.tiny import NAMES, SIZE, TinyNet, onnx_file, picture, tflite_file
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.models.tiny import NAMES, SIZE, TinyNet, noisy_batch, picture
 
 import certiseg as cs
 from certiseg.models.outputs import tensor_of
 from certiseg.models.segmenter import as_batch
+from tests.models.tiny import NAMES, SIZE, TinyNet, noisy_batch, picture
 
 NET = TinyNet().eval()
 

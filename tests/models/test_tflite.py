@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.models.tiny import NAMES, SIZE, Labels, TinyNet, assert_certifies, assert_same_function, tflite_file
 
 import certiseg as cs
+from tests.models.tiny import NAMES, SIZE, Labels, TinyNet, assert_certifies, assert_same_function, tflite_file
 
 pytest.importorskip("ai_edge_litert")
 
