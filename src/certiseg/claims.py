@@ -55,5 +55,6 @@ def _condition(certificate: Certificate) -> str:
     how = "may have been stopped by looking at the votes" if votes.stopped else "were fixed beforehand"
     return (
         f"Condition: the settings were chosen before the votes were seen (n = {votes.n} draws {how}). "
-        "One certificate spends alpha once; trying several and keeping the best is exploration."
+        "One certificate spends alpha once; trying several and keeping the best is exploration, and so is certifying "
+        "again with the same seed after choosing something by what its draws showed."
     )
