@@ -95,6 +95,15 @@ def _agreement(hierarchy: Hierarchy) -> NDArray[np.uint8]:
 
 
 @_jit
+def _masked_sum(row: Any, mask: Any) -> Any:
+    """Sum of the values whose mask is all ones, in 16 bits throughout: it runs on whole vectors."""
+    total = np.uint16(0)
+    for c in range(row.size):
+        total = np.uint16(total + (row[c] & mask[c]))
+    return total
+
+
+@_jit
 def _count_pixels(
     counts: Any,
     candidate: Any,
@@ -128,10 +137,7 @@ def _count_pixels(
                     if level == 0:
                         inside = counts[i, own]
                     elif level == top or not repeated[own, level]:
-                        inside = np.uint16(0)
-                        mask = masks[own, level]
-                        for c in range(classes):
-                            inside = np.uint16(inside + (counts[i, c] & mask[c]))
+                        inside = _masked_sum(counts[i], masks[own, level])
                     if inside >= cap:
                         certified = level
                     elif inside >= floor:
