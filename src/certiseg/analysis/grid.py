@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,18 +192,18 @@ def _remembered(test: Hashable) -> _Remembered:
 
 def _add_cells(cells: NDArray[np.int32], grid: Grid, hierarchy: Hierarchy, which: NDArray[np.intp]) -> GridSums:
     """Each function's cells added up: in bin b those of its level there, with its own critical count."""
-    levels, classes = hierarchy.num_levels, hierarchy.num_classes
-    assigned, certified, right = (np.zeros((len(grid.functions), classes, levels), np.int64) for _ in range(3))
+    levels, shape = hierarchy.num_levels, (hierarchy.num_levels, len(grid.functions), hierarchy.num_classes)
+    assigned, certified, right = (np.empty(shape, np.int64) for _ in range(3))
     pixels = cells[0].sum(axis=(1, 2)).astype(np.float64)  # whole numbers below 2^53: all sums are exact
-    rows = [which == number for number in range(len(cells))]
+    rows: list[Any] = [which == number for number in range(len(cells))] if len(cells) > 1 else [slice(None)]
     for level in range(levels):
         chosen = (grid.level == level).astype(np.float64)
-        assigned[..., level] = chosen @ pixels
+        assigned[level] = chosen @ pixels
         for of_critical, here in zip(cells, rows, strict=True):
             passed = of_critical[:, : level + 1].sum(axis=1)
-            certified[here, :, level] = chosen[here] @ passed.sum(axis=1).astype(np.float64)
-            right[here, :, level] = chosen[here] @ passed[:, : level + 1].sum(axis=1).astype(np.float64)
-    return GridSums(grid, hierarchy, assigned, certified, right)
+            certified[level, here] = chosen[here] @ passed.sum(axis=1).astype(np.float64)
+            right[level, here] = chosen[here] @ passed[:, : level + 1].sum(axis=1).astype(np.float64)
+    return GridSums(grid, hierarchy, *(np.moveaxis(part, 0, -1) for part in (assigned, certified, right)))
 
 
 @lru_cache(maxsize=16)
