@@ -30,7 +30,7 @@ def random_votes(height: int, width: int, num_classes: int, n: int = 100, seed: 
         left = left - hits
     size = (height, width)
     return cs.Votes(
-        candidate=ranking[:, 0].reshape(size),
+        candidate=np.ascontiguousarray(ranking[:, 0]).reshape(size),
         gap=certainty.astype(np.float32).reshape(size),
         ranking=ranking.reshape(*size, 5),
         counts=counts.reshape(*size, num_classes),

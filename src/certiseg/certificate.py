@@ -47,7 +47,7 @@ class Settings:
 class Certificate:
     """The certified label of every pixel; see `claim()` for what is promised about them, and with which probability."""
 
-    vertex: NDArray[np.int32]
+    vertex: NDArray[np.int16]
     """(H, W): the certified vertex; ABSTAIN where nothing is certified or outside the region. For sets the lowest
     vertex that covers the set, ROOT where only the omitted root does."""
     level: NDArray[np.uint8]

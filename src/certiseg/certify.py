@@ -123,17 +123,19 @@ def _adaptive(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: ND
     """The paper's AdaptiveCertify: the level is the number of thresholds t with gap <= t."""
     assert settings.thresholds is not None
     gap = _pick(votes.gap, inside)
-    level = np.zeros(gap.shape, np.uint8)
-    for threshold in settings.thresholds:
-        level += gap.astype(np.float64) <= threshold
-    candidate = _pick(votes.candidate, inside)
-    hits = kernels.level_hits(_pick(votes.counts, inside), candidate, level, _masks(hierarchy))
+    level = np.empty(len(gap), np.uint8)
+    kernels.over_pixels(kernels.levels_of_gaps, len(gap), gap, np.array(settings.thresholds, np.float64), level)
+    counts, candidate = _pick(votes.counts, inside), _pick(votes.candidate, inside)
+    hits = np.empty((1, len(counts)), np.uint16)
+    kernels.over_pixels(kernels.level_hits, len(counts), counts, candidate, level, _masks(hierarchy), hits)
     return _Chains(hits, level[None])
 
 
 def _nested(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
     """Every level of the candidate's path to the root, finest first; abstentions count at the last level."""
-    hits = kernels.path_hits(_pick(votes.counts, inside), _pick(votes.candidate, inside), _masks(hierarchy))
+    counts, candidate = _pick(votes.counts, inside), _pick(votes.candidate, inside)
+    hits = np.empty((hierarchy.num_levels, len(counts)), np.uint16)
+    kernels.over_pixels(kernels.path_hits, len(counts), counts, candidate, _masks(hierarchy), hits)
     levels = [*range(hierarchy.num_levels), hierarchy.num_levels - 1]
     return _Chains(hits, np.array(levels, np.uint8))
 
@@ -141,16 +143,21 @@ def _nested(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDAr
 def _sets(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
     """The best ranked class, the two best, ... up to max_set; these sets have no level."""
     assert settings.max_set is not None
-    ranking = np.ascontiguousarray(_pick(votes.ranking, inside)[:, : settings.max_set])
-    hits = kernels.set_hits(_pick(votes.counts, inside), ranking)
+    counts, ranking = _pick(votes.counts, inside), _pick(votes.ranking, inside)
+    hits = np.empty((settings.max_set, len(counts)), np.uint16)
+    kernels.over_pixels(kernels.set_hits, len(counts), counts, ranking, hits)
     return _Chains(hits, np.zeros(settings.max_set + 1, np.uint8))
 
 
 def _fixed_level(votes: Votes, hierarchy: Hierarchy, inside: NDArray[Any] | None, level: int) -> _Chains:
-    candidate = _pick(votes.candidate, inside)
-    levels = np.full(candidate.shape, level, np.uint8)
-    hits = kernels.level_hits(_pick(votes.counts, inside), candidate, levels, _masks(hierarchy))
-    return _Chains(hits, np.full(2, level, np.uint8))
+    counts, candidate = _pick(votes.counts, inside), _pick(votes.candidate, inside)
+    hits = np.empty((1, len(counts)), np.uint16)
+    if level == 0:
+        kernels.over_pixels(kernels.candidate_hits, len(counts), counts, candidate, hits)
+    else:
+        masks = np.ascontiguousarray(_masks(hierarchy)[:, level : level + 1])
+        kernels.over_pixels(kernels.path_hits, len(counts), counts, candidate, masks, hits)
+    return _Chains(hits, np.broadcast_to(np.uint8(level), (1, len(counts))))
 
 
 _METHODS: dict[Method, Callable[[Votes, Hierarchy, Settings, NDArray[Any] | None], _Chains]] = {
@@ -176,14 +183,18 @@ def _maps(
     """vertex, level and set_size of every pixel of the image."""
     certified = link < len(chains.hits)
     level = chains.level[link] if chains.level.ndim == 1 else chains.level[0]
+    set_size = np.zeros(link.shape, np.uint8)
     if settings.method == "sets":
+        vertex = np.full(link.shape, ABSTAIN, np.int16)
         set_size = (link + 1) * certified
         ranking = _pick(votes.ranking, inside)
-        vertex = kernels.covers(ranking, set_size, hierarchy.ancestors, hierarchy.members, ABSTAIN, ROOT)
+        tree = hierarchy.ancestors, hierarchy.members, np.int16(ROOT)
+        kernels.over_pixels(kernels.covers, len(link), ranking, set_size, *tree, vertex)
     else:
-        set_size = np.zeros(link.shape, np.uint8)
         candidate = _pick(votes.candidate, inside)
-        vertex = kernels.vertices_at(candidate, level, certified, hierarchy.ancestors, ABSTAIN)
+        table = np.pad(hierarchy.ancestors.astype(np.int16), ((0, 0), (0, 1)), constant_values=ABSTAIN)
+        vertex = np.empty(link.shape, np.int16)
+        kernels.over_pixels(kernels.vertices_at, len(link), candidate, level, certified, table, vertex)
     return {
         "vertex": _place(vertex, votes.size, inside, ABSTAIN),
         "level": _place(level, votes.size, inside, 0),

@@ -9,12 +9,18 @@ All loops release the GIL and are plain sequential code, so threads may run them
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+_PIXELS_PER_THREAD = 100_000
 _LN2 = np.float32(np.log(2.0))
 _INVERSE_LN2 = np.float32(1 / np.log(2.0))
 
@@ -208,60 +214,86 @@ def _masked_sum(row: Any, mask: Any) -> Any:
     return total
 
 
+# Loops over the pixels first .. last-1 of flat arrays, for `over_pixels`.
+
+
 @_jit
-def path_hits(counts: Any, candidate: Any, masks: Any) -> Any:
+def path_hits(first: Any, last: Any, counts: Any, candidate: Any, masks: Any, hits: Any) -> None:
     """hits[l, i] = votes of pixel i for the leaves under K(candidate, l).
 
-    counts (N, C); candidate (N,); masks (C, L, C): all ones at the leaves under K(y, l).
+    counts (N, C); candidate (N,); masks (C, L, C): all ones at the leaves under K(y, l); hits (L, N).
     """
-    hits = np.empty((masks.shape[1], counts.shape[0]), np.uint16)
-    for i in range(counts.shape[0]):
+    for i in range(first, last):
         for link in range(masks.shape[1]):
             hits[link, i] = _masked_sum(counts[i], masks[candidate[i], link])
-    return hits
 
 
 @_jit
-def level_hits(counts: Any, candidate: Any, level: Any, masks: Any) -> Any:
+def candidate_hits(first: Any, last: Any, counts: Any, candidate: Any, hits: Any) -> None:
+    """hits[0, i] = votes of pixel i for its candidate."""
+    for i in range(first, last):
+        hits[0, i] = counts[i, candidate[i]]
+
+
+@_jit
+def level_hits(first: Any, last: Any, counts: Any, candidate: Any, level: Any, masks: Any, hits: Any) -> None:
     """hits[0, i] = votes of pixel i for the leaves under K(candidate, level[i]); see `path_hits`."""
-    hits = np.empty((1, counts.shape[0]), np.uint16)
-    for i in range(counts.shape[0]):
+    for i in range(first, last):
         if level[i] == 0:
             hits[0, i] = counts[i, candidate[i]]
         else:
             hits[0, i] = _masked_sum(counts[i], masks[candidate[i], level[i]])
-    return hits
 
 
 @_jit
-def set_hits(counts: Any, ranking: Any) -> Any:
-    """hits[m, i] = votes of pixel i for its m + 1 best ranked classes."""
-    hits = np.empty((ranking.shape[1], counts.shape[0]), np.uint16)
-    for i in range(counts.shape[0]):
+def set_hits(first: Any, last: Any, counts: Any, ranking: Any, hits: Any) -> None:
+    """hits[m, i] = votes of pixel i for its m + 1 best ranked classes; hits (max_set, N)."""
+    for i in range(first, last):
         total = np.uint16(0)
-        for m in range(ranking.shape[1]):
+        for m in range(hits.shape[0]):
             total = np.uint16(total + counts[i, ranking[i, m]])
             hits[m, i] = total
-    return hits
 
 
 @_jit
-def vertices_at(candidate: Any, level: Any, certified: Any, ancestors: Any, abstain: Any) -> Any:
-    """vertex[i] = K(candidate, level) where certified, `abstain` elsewhere."""
-    vertex = np.empty(candidate.size, np.int32)
-    for i in range(candidate.size):
-        vertex[i] = ancestors[candidate[i], level[i]] if certified[i] else abstain
-    return vertex
+def levels_of_gaps(first: Any, last: Any, gap: Any, thresholds: Any, level: Any) -> None:
+    """level[i] = number of thresholds t with gap <= t; in blocks, so that each comparison runs on whole vectors."""
+    for start in range(first, last, 4096):
+        stop = min(start + 4096, last)
+        level[start:stop] = 0
+        for threshold in thresholds:
+            for i in range(start, stop):
+                level[i] += np.uint8(gap[i] <= threshold)
 
 
 @_jit
-def covers(ranking: Any, set_size: Any, ancestors: Any, members: Any, abstain: Any, root: Any) -> Any:
-    """vertex[i] = the lowest vertex over the first set_size[i] ranked classes: the first on the best one's path."""
-    vertex = np.empty(set_size.size, np.int32)
-    for i in range(set_size.size):
-        vertex[i] = abstain if set_size[i] == 0 else root
-        if set_size[i] > 0:
-            for level in range(ancestors.shape[1]):
+def vertices_at(first: Any, last: Any, candidate: Any, level: Any, certified: Any, table: Any, vertex: Any) -> None:
+    """vertex[i] = table[candidate, level] where certified, the last column of the table elsewhere.
+
+    Computed without a branch: where certified and abstained pixels mix, a processor guesses every other one wrong.
+    """
+    width = np.uint32(table.shape[1])
+    flat = table.reshape(-1)
+    for i in range(first, last):
+        yes = np.uint32(certified[i])
+        column = np.uint32(level[i]) * yes + (width - np.uint32(1)) * (np.uint32(1) - yes)
+        vertex[i] = flat[np.uint32(candidate[i]) * width + column]
+
+
+@_jit
+def covers(
+    first: Any, last: Any, ranking: Any, set_size: Any, ancestors: Any, members: Any, root: Any, vertex: Any
+) -> None:
+    """vertex[i] = the lowest vertex over the first set_size[i] ranked classes; empty sets are left as they are.
+
+    It is the first vertex on the path of the best ranked class that has all the others under it.
+    """
+    for i in range(first, last):
+        if set_size[i] == 1:
+            vertex[i] = ranking[i, 0]
+        elif set_size[i] > 1:
+            vertex[i] = root
+            for level in range(1, ancestors.shape[1]):
                 above = ancestors[ranking[i, 0], level]
                 covered = True
                 for m in range(1, set_size[i]):
@@ -269,4 +301,20 @@ def covers(ranking: Any, set_size: Any, ancestors: Any, members: Any, abstain: A
                 if covered:
                     vertex[i] = above
                     break
-    return vertex
+
+
+def over_pixels(loop: Callable[..., None], count: int, *arguments: Any) -> None:
+    """Run a loop over `count` pixels, large images on several threads: parts of an image do not touch each other."""
+    parts = min(os.cpu_count() or 1, max(1, count // _PIXELS_PER_THREAD))
+    edges = [count * part // parts for part in range(parts + 1)]
+    if parts == 1:
+        loop(0, count, *arguments)
+        return
+    waiting = [_pool().submit(loop, first, last, *arguments) for first, last in pairwise(edges)]
+    for part in waiting:
+        part.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="certiseg")
