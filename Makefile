@@ -29,6 +29,23 @@ guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md
 bench: setup  ## ratios of speed and memory, on an idle machine
 	$(BIN)/python -m benchmarks
 
+TRAIN = OMP_WAIT_POLICY=PASSIVE $(BIN)/certiseg train
+COMMON = --resume --sigma 0.25 --noise mixed --noisy-share 0.6 --batch-size 8 --crop 256 336 --scale 0.7 1.6 \
+	--weight-decay 0.02 --schedule one-cycle --loss-at logits
+CAMVID = camvid --root $(SHARED)/camvid --half --class-weight-power 0.25
+RUNS = runs/compact
+
+train-compact: setup  ## the recipe of the shipped weights: needs ../shared and two hours, resumable
+	$(TRAIN) comma10k --root $(SHARED)/comma10k --out $(RUNS)/1 $(COMMON) --class-weight-power 0.3 --lr 0.002 \
+		--epochs 4 --stop-after 3 --steps-per-epoch 250 --seed 0
+	$(TRAIN) $(CAMVID) --out $(RUNS)/2 --init $(RUNS)/1/last.safetensors $(COMMON) --lr 0.0015 \
+		--epochs 8 --stop-after 3 --steps-per-epoch 290 --seed 0
+	$(TRAIN) $(CAMVID) --out $(RUNS)/3 --init $(RUNS)/2/last.safetensors $(COMMON) --lr 0.0012 --warmup 0.03 \
+		--ema 0.995 --epochs 3 --steps-per-epoch 260 --seed 1
+	$(TRAIN) $(CAMVID) --out $(RUNS)/4 --init $(RUNS)/3/last.safetensors $(COMMON) --lr 0.001 --warmup 0.03 \
+		--ema 0.995 --epochs 2 --steps-per-epoch 220 --seed 2
+	@echo "weights: $(RUNS)/4/last.safetensors"
+
 train-denoiser: setup  ## the recipe of the shipped denoiser; needs ../shared, resumable
 	mkdir -p runs
 	$(BIN)/python -m certiseg.training.denoise --images $(SHARED)/camvid/train/images $(SHARED)/comma10k/images \

@@ -181,20 +181,22 @@ def _maps(
     inside: NDArray[Any] | None,
 ) -> dict[str, NDArray[Any]]:
     """vertex, level and set_size of every pixel of the image."""
-    certified = link < len(chains.hits)
     level = chains.level[link] if chains.level.ndim == 1 else chains.level[0]
     set_size = np.zeros(link.shape, np.uint8)
     if settings.method == "sets":
+        set_size = (link + 1) * (link < len(chains.hits))
         vertex = np.full(link.shape, ABSTAIN, np.int16)
-        set_size = (link + 1) * certified
         ranking = _pick(votes.ranking, inside)
         tree = hierarchy.ancestors, hierarchy.members, np.int16(ROOT)
         kernels.over_pixels(kernels.covers, len(link), ranking, set_size, *tree, vertex)
     else:
+        # A single link's hits are done with, and fresh memory would cost more than the loop.
+        single = len(chains.hits) == 1
+        vertex = chains.hits[0].view(np.int16) if single else np.empty(link.shape, np.int16)
         candidate = _pick(votes.candidate, inside)
         table = np.pad(hierarchy.ancestors.astype(np.int16), ((0, 0), (0, 1)), constant_values=ABSTAIN)
-        vertex = np.empty(link.shape, np.int16)
-        kernels.over_pixels(kernels.vertices_at, len(link), candidate, level, certified, table, vertex)
+        links = np.uint8(len(chains.hits))
+        kernels.over_pixels(kernels.vertices_at, len(link), candidate, level, link, links, table, vertex)
     return {
         "vertex": _place(vertex, votes.size, inside, ABSTAIN),
         "level": _place(level, votes.size, inside, 0),

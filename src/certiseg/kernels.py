@@ -267,15 +267,17 @@ def levels_of_gaps(first: Any, last: Any, gap: Any, thresholds: Any, level: Any)
 
 
 @_jit
-def vertices_at(first: Any, last: Any, candidate: Any, level: Any, certified: Any, table: Any, vertex: Any) -> None:
-    """vertex[i] = table[candidate, level] where certified, the last column of the table elsewhere.
+def vertices_at(
+    first: Any, last: Any, candidate: Any, level: Any, link: Any, links: Any, table: Any, vertex: Any
+) -> None:
+    """vertex[i] = table[candidate, level] where a link below `links` was certified, else the table's last column.
 
     Computed without a branch: where certified and abstained pixels mix, a processor guesses every other one wrong.
     """
     width = np.uint32(table.shape[1])
     flat = table.reshape(-1)
     for i in range(first, last):
-        yes = np.uint32(certified[i])
+        yes = np.uint32(link[i] < links)
         column = np.uint32(level[i]) * yes + (width - np.uint32(1)) * (np.uint32(1) - yes)
         vertex[i] = flat[np.uint32(candidate[i]) * width + column]
 
