@@ -285,6 +285,16 @@ def test_names_are_matched_beyond_spelling_conventions() -> None:
     flat_hierarchy(["traffic light", "Side-Walk"]).require_classes(["Traffic_Light", "side walk"])
 
 
+def test_more_vertices_than_sixteen_bits_hold_are_refused() -> None:
+    classes = [f"class {index}" for index in range(4000)]
+    levels, below = {}, classes
+    for level in range(1, 10):
+        levels[level] = {f"{level} {index}": [child] for index, child in enumerate(below)}
+        below = list(levels[level])
+    with pytest.raises(cs.InputError, match=r"big: `levels` must leave at most 32767 vertices in all, got 40000"):
+        hierarchy_from_dict({"classes": classes, "levels": levels}, source="big")
+
+
 def test_unknown_vertices_and_levels_are_refused() -> None:
     tree = hierarchy_from_dict(GOOD, source="good")
     for vertex in ("tram", 99, -1, cs.ROOT):

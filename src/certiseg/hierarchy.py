@@ -37,6 +37,8 @@ PRESETS = {
 
 MAX_CLASSES = 4096
 MAX_LEVELS = 255
+MAX_VERTICES = 32767
+"""Certified maps hold vertex ids in 16 bits, with two negative values for abstentions and the root."""
 """The leaves included; levels are kept in 8 bits."""
 MAX_FILE_BYTES = 1 << 20
 
@@ -238,15 +240,18 @@ def _number_vertices(classes: list[str], levels: Any, source: str) -> tuple[list
         raise InputError(f"{source}: `levels` must be numbered 1, 2, ... without gaps, got {_short(list(levels))}")
     if len(levels) >= MAX_LEVELS:
         raise InputError(f"{source}: `levels` must be at most {MAX_LEVELS - 1}, got {len(levels)}")
-    vertices, level_of = list(classes), [0] * len(classes)
+    vertices, level_of, known = list(classes), [0] * len(classes), set(classes)
     for level in sorted(levels):
         if not isinstance(levels[level], Mapping) or not levels[level]:
             raise InputError(f"{source}: `levels: {level}` must map vertex names to lists of children")
         for name in _checked_names(list(levels[level]), f"{source}: `levels: {level}`"):
-            if name in vertices:
+            if name in known:
                 raise InputError(f"{source}: `levels: {level}: {name}` must be a new name, but it is used before")
             vertices.append(name)
             level_of.append(level)
+            known.add(name)
+    if len(vertices) > MAX_VERTICES:
+        raise InputError(f"{source}: `levels` must leave at most {MAX_VERTICES} vertices in all, got {len(vertices)}")
     ids = {name: index for index, name in enumerate(vertices)}
     parents = [ROOT] * len(vertices)
     for level in sorted(levels):
