@@ -60,6 +60,14 @@ def _add_noise(parser: argparse.ArgumentParser) -> None:
 def _add_sampling(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("samples")
     group.add_argument("--batch-size", type=int, default=8, help="images per step and process (default 8)")
+    group.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="NAME:SHARE[:ROOT]",
+        help="mix in the training images of another data set with that share of the draws; its classes are learned "
+        "where they have the same name, those of comma10k as sets of CamVid classes; may be repeated",
+    )
     group.add_argument("--crop", type=int, nargs=2, default=(256, 336), metavar=("H", "W"), help="window (256 336)")
     group.add_argument("--scale", type=float, nargs=2, default=(0.5, 2.0), metavar=("LOW", "HIGH"), help="(0.5 2)")
     group.add_argument("--aspect", type=float, default=1.15, help="largest change of the aspect ratio (default 1.15)")
@@ -90,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     from certiseg.training.config import TrainConfig
 
     values: dict[str, Any] = {field.name: vars(args)[field.name] for field in dataclasses.fields(TrainConfig)}
-    values |= {"crop": tuple(args.crop), "scale": tuple(args.scale)}
+    values |= {"crop": tuple(args.crop), "scale": tuple(args.scale), "also": tuple(args.also)}
     config = TrainConfig(**values)
 
     from certiseg.training.loop import BEST, CURVES, train

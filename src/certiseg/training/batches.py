@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from certiseg.datasets.base import Dataset, Sample
 from certiseg.errors import InputError
 from certiseg.training.augment import Augmentation, add_noise
 
-ORDER, AUGMENT, NOISE = 1, 2, 3  # independent streams of one seed
+ORDER, AUGMENT, NOISE, KIND = 1, 2, 3, 5  # independent streams of one seed
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,10 @@ def read_all(dataset: Dataset) -> list[Sample]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which samples make up step s on process `rank` of `world`, and how noisy each is."""
+    """Which samples make up step s on process `rank` of `world`, and how noisy each is.
+
+    `beside` holds further samples, each list with the share of the draws that it gets.
+    """
 
     samples: list[Sample]
     augmentation: Augmentation
@@ -50,6 +53,7 @@ class Plan:
     noisy_share: float = 0.5
     rank: int = 0
     world: int = 1
+    beside: Sequence[tuple[float, list[Sample]]] = ()
 
     def batch(self, step: int) -> Batch:
         """The batch of a step (counted over the whole run)."""
@@ -73,9 +77,19 @@ class Plan:
         lap, place = divmod(position, len(self.samples))
         return int(_permutation(self.seed, lap, len(self.samples))[place])
 
+    def sample_at(self, position: int) -> Sample:
+        """A sample from beside with its share of the chances, otherwise the next of the main ones."""
+        rng = stream(self.seed, KIND, position)
+        chance = rng.random() if self.beside else 1.0
+        for share, samples in self.beside:
+            if chance < share:
+                return samples[rng.integers(len(samples))]
+            chance -= share
+        return self.samples[self.index_of(position)]
+
     def _sample(self, step: int, slot: int) -> tuple[np.ndarray, np.ndarray]:
         position = (step * self.world + self.rank) * self.batch_size + slot
-        sample = self.samples[self.index_of(position)]
+        sample = self.sample_at(position)
         assert sample.label is not None
         image, label = self.augmentation(sample.image, sample.label, stream(self.seed, AUGMENT, position))
         sigma = self.sigma_of(step, slot)

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from certiseg.archive import write_atomically
 from certiseg.errors import InputError
 
 FORMAT_VERSION = 1
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write` with a temporary name in the same folder, then rename it to `path`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
     """Store tensors, numbers and text; nothing in it can run code when it is loaded."""
-    write_atomically(path, lambda place: torch.save({"format_version": FORMAT_VERSION, **state}, place))
+    with write_atomically(path) as file:
+        torch.save({"format_version": FORMAT_VERSION, **state}, file)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -48,12 +37,13 @@ def save_weights(
     path: Path, network: nn.Module, *, classes: tuple[str, ...], half: bool = False, **facts: object
 ) -> None:
     """Weights as safetensors with class names and facts about the run beside them; half: kernels in 16 bits."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     tensors = {name: _stored(value, half=half) for name, value in network.state_dict().items()}
     notes = {"format_version": str(FORMAT_VERSION), "classes": json.dumps(classes)}
     notes |= {name: json.dumps(value) for name, value in facts.items()}
-    write_atomically(path, lambda place: save_file(tensors, place, metadata=notes))
+    with write_atomically(path) as file:
+        file.write(save(tensors, metadata=notes))
 
 
 def _stored(value: Tensor, *, half: bool) -> Tensor:

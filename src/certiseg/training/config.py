@@ -20,7 +20,7 @@ class TrainConfig:
     """One training run. sigma is in [0, 1] pixel units.
 
     noise: "alternate" as in the paper, every second batch noisy; "mixed", in every batch a share `noisy_share` of the
-    images is noisy, so BatchNorm sees both kinds in each batch.
+    images is noisy, so BatchNorm sees both kinds in each batch. also: other data sets to mix in, NAME:SHARE[:ROOT].
     """
 
     dataset: str
@@ -28,6 +28,7 @@ class TrainConfig:
     out: str
     model: str = "compact"
     init: str | None = None
+    also: tuple[str, ...] = ()
     sigma: float = 0.25
     noise: str = "alternate"
     noisy_share: float = 0.5

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from certiseg.archive import write_atomically
 from certiseg.errors import InputError
-from certiseg.training.checkpoint import write_atomically
 
 SCORES = ("loss", "pixel_accuracy", "mean_accuracy", "miou")
 COLUMNS = (
@@ -21,14 +22,12 @@ Row = Mapping[str, float]
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """All rows so far; the file is replaced as a whole."""
-
-    def write(place: Path) -> None:
-        with open(place, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
-
-    write_atomically(path, write)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    writer.writerows(rows)
+    with write_atomically(path) as file:
+        file.write(text.getvalue().encode())
 
 
 def read_csv(path: str | Path) -> list[dict[str, float]]:
@@ -73,7 +72,8 @@ def _draw(rows: Sequence[Row], lines: Mapping[str, str], *, title: str, folder: 
     axes.legend()
     paths = [folder / f"{title}.png", folder / f"{title}.svg"]
     for path in paths:
-        write_atomically(path, lambda place, kind=path.suffix[1:]: figure.savefig(place, format=kind, dpi=150))  # type: ignore[misc]
+        with write_atomically(path) as file:
+            figure.savefig(file, format=path.suffix[1:], dpi=150)
     return paths
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from certiseg.training.curves import Board, draw_curves, write_csv
 from certiseg.training.distributed import Process, join_processes, limited_threads
 from certiseg.training.ema import Average
 from certiseg.training.losses import class_weights, segmentation_loss
+from certiseg.training.mixture import open_mixture
 from certiseg.training.network import build_network, check_outputs
 from certiseg.training.schedule import learning_rate_share
 from certiseg.training.validate import validate
@@ -47,6 +49,7 @@ class Run:
     optimizer: torch.optim.Optimizer
     average: Average
     weights: Tensor | None
+    sets: Sequence[tuple[int, ...]] = ()
     epoch: int = 0
     rows: list[dict[str, float]] = field(default_factory=list)
 
@@ -81,6 +84,7 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
         raise InputError(f"out must be a folder without a run, got {config.out}; add --resume to go on with it")
     train_set, val_set = data
     samples, held_out = read_all(train_set), read_all(val_set)
+    mixture = open_mixture(config.also, classes=train_set.classes)
     torch.manual_seed(config.seed)
     network = build_network(config.model, num_classes=len(train_set.classes))
     if config.init:
@@ -91,7 +95,7 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
     config.folder.mkdir(parents=True, exist_ok=True)
     augmentation = Augmentation(config.crop, config.scale, config.aspect, config.flip, config.colour)
     shared = {"sigma": config.sigma, "noise": config.noise, "noisy_share": config.noisy_share}
-    place = {"rank": process.rank, "world": process.world}
+    place = {"rank": process.rank, "world": process.world, "beside": mixture.kinds}
     return Run(
         config=config,
         process=process,
@@ -102,6 +106,7 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
         optimizer=_optimizer(config, network),
         average=Average(network, decay=config.ema),
         weights=class_weights(samples, num_classes=len(train_set.classes), power=config.class_weight_power),
+        sets=mixture.sets,
     )
 
 
@@ -157,7 +162,9 @@ def _train_steps(run: Run, trained: nn.Module) -> tuple[float, float]:
             group["lr"] = rate
         torch.manual_seed(_step_seed(config.seed, step, run.process.rank))  # dropout
         logits = trained(batch.images)
-        loss = segmentation_loss(logits, batch.labels, weights=run.weights, ohem=config.ohem, at=config.loss_at)
+        loss = segmentation_loss(
+            logits, batch.labels, weights=run.weights, ohem=config.ohem, at=config.loss_at, sets=run.sets
+        )
         run.optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(run.network.parameters(), 5.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -15,20 +15,28 @@ WEIGHT_RANGE = (0.4, 4.0)
 
 
 def segmentation_loss(
-    logits: Tensor, labels: Tensor, *, weights: Tensor | None = None, ohem: float = 1.0, at: str = "image"
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    weights: Tensor | None = None,
+    ohem: float = 1.0,
+    at: str = "image",
+    sets: Sequence[tuple[int, ...]] = (),
 ) -> Tensor:
     """Mean cross-entropy of (B, C, h, w) logits against (B, H, W) labels.
 
     at="image" enlarges the logits to the labels' size; at="logits" takes the label under the centre of each logit,
     which costs a fraction and, with random windows, sees every pixel in time. ohem=0.3 keeps the hardest 30 %.
+    A label C + k means "one of sets[k]" and costs -log of the probability of that set.
     """
     if at == "image":
         logits = F.interpolate(logits, size=labels.shape[-2:], mode="bilinear", align_corners=False)
     else:
         labels = labels_at(labels, logits.shape[-2:])
+    scores, weights = _scores(logits, weights, sets)
     if ohem >= 1:
-        return _weighted_mean(logits, labels, weights)
-    losses = F.cross_entropy(logits, labels, weight=weights, ignore_index=VOID, reduction="none")
+        return _weighted_mean(scores, labels, weights)
+    losses = F.nll_loss(scores, labels, weight=weights, ignore_index=VOID, reduction="none")
     losses = losses[labels != VOID]
     if losses.numel() == 0:
         return logits.sum() * 0
@@ -36,9 +44,20 @@ def segmentation_loss(
     return losses.topk(kept).values.mean()
 
 
-def _weighted_mean(logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+def _scores(logits: Tensor, weights: Tensor | None, sets: Sequence[tuple[int, ...]]) -> tuple[Tensor, Tensor | None]:
+    """Log-probabilities of the classes and, behind them, of the sets, which weigh 1."""
+    scores = F.log_softmax(logits, 1)
+    if not sets:
+        return scores, weights
+    of_sets = [torch.logsumexp(scores[:, list(members)], 1, keepdim=True) for members in sets]
+    if weights is not None:
+        weights = torch.cat([weights, weights.new_ones(len(sets))])
+    return torch.cat([scores, *of_sets], 1), weights
+
+
+def _weighted_mean(scores: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
     # A batch of void alone has no loss, not 0/0.
-    total = F.cross_entropy(logits, labels, weight=weights, ignore_index=VOID, reduction="sum")
+    total = F.nll_loss(scores, labels, weight=weights, ignore_index=VOID, reduction="sum")
     labelled = labels != VOID
     norm = labelled.sum() if weights is None else weights[labels[labelled]].sum()
     return total / norm.clamp_min(1e-6)

@@ -1,0 +1,87 @@
+"""Other data sets mixed into a run: a label of theirs may only say that a pixel belongs to one of several classes.
+
+Such a label is written as num_classes + k and means "one of sets[k]"; its loss is -log of the probability of the set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from certiseg.datasets import NAMES, open_dataset
+from certiseg.datasets.base import VOID, Sample
+from certiseg.errors import InputError
+from certiseg.training.batches import read_all
+
+STREETS = 200
+"""How many streets are drawn, which takes about a minute."""
+
+# What the classes of a data set say in those of CamVid; what is not named says nothing (void).
+_MOVABLE = (
+    *("Car", "SUVPickupTruck", "Truck_Bus", "Train", "OtherMoving", "Pedestrian", "Child", "CartLuggagePram"),
+    *("Animal", "Bicyclist", "MotorcycleScooter"),
+)
+_UNDRIVABLE = (
+    *("Sky", "Building", "Wall", "Bridge", "Tunnel", "Archway", "Column_Pole", "TrafficCone", "Sidewalk"),
+    *("ParkingBlock", "Tree", "VegetationMisc", "SignSymbol", "Misc_Text", "TrafficLight", "Fence"),
+)
+MEANINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "comma10k": {
+        "road": ("Road", "RoadShoulder"),
+        "lane markings": ("LaneMkgsDriv", "LaneMkgsNonDriv"),
+        "undrivable": _UNDRIVABLE,
+        "movable": _MOVABLE,
+    }
+}
+
+
+@dataclass
+class Mixture:
+    """The samples beside the main ones, each kind with its share of all draws, and the label sets they use."""
+
+    kinds: list[tuple[float, list[Sample]]] = field(default_factory=list)
+    sets: list[tuple[int, ...]] = field(default_factory=list)
+
+
+def open_mixture(entries: Sequence[str], *, classes: Sequence[str]) -> Mixture:
+    """The training samples of `NAME:SHARE[:ROOT]` entries, labelled in `classes` or in sets of them."""
+    mixture = Mixture()
+    for entry in entries:
+        name, share, root = parse_entry(entry)
+        dataset = open_dataset(name, root, split="train", first=STREETS if name == "streets" else None)
+        table = np.full(256, VOID, np.uint8)
+        for index, source in enumerate(dataset.classes):
+            table[index] = _code(source, name, classes, mixture.sets)
+        if (table == VOID).all():
+            raise InputError(f"also must share classes with the data set to learn, got none in {name}; leave it out")
+        samples = [Sample(s.name, s.image, table[s.label]) for s in read_all(dataset) if s.label is not None]
+        mixture.kinds.append((share, samples))
+    return mixture
+
+
+def parse_entry(entry: str) -> tuple[str, float, str | None]:
+    """Name, share and root of `NAME:SHARE[:ROOT]`; streets need no root."""
+    name, _, rest = entry.partition(":")
+    share, _, root = rest.partition(":")
+    try:
+        value = float(share)
+    except ValueError:
+        value = 0.0
+    if name not in NAMES or not 0 < value < 1:
+        raise InputError(f"also must be NAME:SHARE[:ROOT] with a share in (0, 1), got {entry!r}; write it like that")
+    return name, value, root or None
+
+
+def _code(source: str, dataset: str, classes: Sequence[str], sets: list[tuple[int, ...]]) -> int:
+    """The id under which a class of another data set is learned: a class, a set of classes (added), or void."""
+    if source in classes:
+        return list(classes).index(source)
+    members = tuple(list(classes).index(name) for name in MEANINGS.get(dataset, {}).get(source, ()) if name in classes)
+    if not members:
+        return VOID
+    if len(classes) + len(sets) >= VOID:
+        raise InputError(f"classes and label sets must be fewer than {VOID}, got more; mix in fewer data sets")
+    sets.append(members)
+    return len(classes) + len(sets) - 1

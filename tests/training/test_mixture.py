@@ -1,0 +1,90 @@
+"""Other data sets beside the main one: shares, classes by name, and labels that only name a set of classes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from certiseg.datasets import camvid
+from certiseg.datasets.base import VOID, Sample
+from certiseg.errors import InputError
+from certiseg.training.augment import Augmentation
+from certiseg.training.batches import Plan
+from certiseg.training.losses import segmentation_loss
+from certiseg.training.mixture import MEANINGS, open_mixture, parse_entry
+
+
+@pytest.fixture
+def frames(tmp_path: Path) -> Path:
+    """Two comma10k frames whose columns are road, lane markings, undrivable, movable, my car."""
+    for folder in ("images", "labels"):
+        (tmp_path / folder).mkdir()
+    for name in ("a", "b"):
+        Image.fromarray(np.zeros((8, 10, 3), np.uint8)).save(tmp_path / "images" / f"{name}.png")
+        label = np.tile(np.repeat(np.arange(5, dtype=np.uint8), 2), (8, 1))
+        Image.fromarray(label).save(tmp_path / "labels" / f"{name}.png")
+    return tmp_path
+
+
+def test_a_coarse_label_costs_the_probability_of_its_set() -> None:
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(1, 4, 3, 5, generator=generator, requires_grad=True)
+    labels = torch.randint(0, 6, (1, 3, 5), generator=generator)
+    labels[0, 0, 0] = VOID
+    sets = [(0, 2), (1, 2, 3)]
+    chances = logits.softmax(1)[0]
+    costs = []
+    for row, column in np.ndindex(3, 5):
+        label = int(labels[0, row, column])
+        if label != VOID:
+            members = [label] if label < 4 else list(sets[label - 4])
+            costs.append(-chances[members, row, column].sum().log())
+    expected = torch.stack(costs).mean()
+    torch.testing.assert_close(segmentation_loss(logits, labels, sets=sets), expected)
+    hardest = torch.stack(costs).topk(round(0.5 * len(costs))).values.mean()
+    torch.testing.assert_close(segmentation_loss(logits, labels, sets=sets, ohem=0.5), hardest)
+
+
+def test_sets_weigh_one_beside_weighted_classes() -> None:
+    logits = torch.zeros(1, 2, 1, 2)
+    labels = torch.tensor([[[0, 2]]])
+    loss = segmentation_loss(logits, labels, sets=[(0, 1)], weights=torch.tensor([3.0, 5.0]))
+    # Class 0 costs log 2 with weight 3; the set of both classes is certain and costs 0 with weight 1.
+    assert loss.item() == pytest.approx(3 * np.log(2) / 4)
+
+
+def test_comma10k_says_sets_of_camvid_classes(frames: Path) -> None:
+    mixture = open_mixture([f"comma10k:0.25:{frames}"], classes=camvid.CLASSES)
+    ((share, samples),) = mixture.kinds
+    assert (share, len(samples)) == (0.25, 1)
+    first_row = samples[0].label[0, ::2].tolist()
+    assert first_row == [31, 32, 33, 34, VOID]
+    names = [{camvid.CLASSES[index] for index in members} for members in mixture.sets]
+    assert names == [set(members) for members in MEANINGS["comma10k"].values()]
+    # The four sets contradict each other nowhere and leave no CamVid class out.
+    assert sorted(name for members in names for name in members) == sorted(camvid.CLASSES)
+
+
+def test_draws_follow_the_shares_and_the_seed() -> None:
+    main = [Sample("main", np.zeros((8, 8, 3), np.uint8), np.zeros((8, 8), np.uint8))]
+    others = [Sample(name, main[0].image, main[0].label) for name in ("other", "rare")]
+    kinds = [(0.3, others[:1]), (0.1, others[1:])]
+    plan = Plan(main, Augmentation((32, 32)), 4, 0, 0.25, beside=kinds)
+    names = [plan.sample_at(position).name for position in range(4000)]
+    # Five standard errors of 4000 draws.
+    for name, share in (("main", 0.6), ("other", 0.3), ("rare", 0.1)):
+        assert names.count(name) / 4000 == pytest.approx(share, abs=5 * (share * (1 - share) / 4000) ** 0.5)
+    assert names[:50] == [plan.sample_at(position).name for position in range(50)]
+
+
+@pytest.mark.parametrize("entry", ["comma10k", "comma10k:0", "comma10k:1:x", "nothing:0.5", "streets:half"])
+def test_entries_that_cannot_be_used(entry: str) -> None:
+    with pytest.raises(InputError, match="NAME:SHARE"):
+        parse_entry(entry)
+
+
+def test_data_without_a_common_class_is_refused(frames: Path) -> None:
+    with pytest.raises(InputError, match="share classes"):
+        open_mixture([f"comma10k:0.5:{frames}"], classes=("sky", "ground"))
