@@ -100,9 +100,23 @@ def test_fingerprint_is_of_the_weights_and_the_backend() -> None:
     assert with_backend(with_backend(tiny(), "openvino"), "torch").fingerprint() == prints["torch"]
 
 
+def test_bfloat16_is_computed_only_if_asked_and_recorded(tmp_path: Path) -> None:
+    half, image = with_backend(tiny(), "torch-bfloat16"), np.zeros((*SIZE, 3), np.uint8) + 100
+    images = torch.rand(1, 3, *SIZE)
+    exact, rounded = tiny()(images).values, half(images).values
+    assert rounded.dtype == torch.float32
+    assert 0 < float((exact - rounded).abs().max()) < 0.05 * float(exact.abs().max())
+    votes = cs.sample(half, image, sigma=0.25, n0=3, n=7)
+    assert votes.provenance["backend"] == "torch-bfloat16"
+    assert half.fingerprint() != tiny().fingerprint()
+    assert with_backend(half, "torch").fingerprint() == tiny().fingerprint()
+    assert "torch-bfloat16" not in backends.available_backends(tiny())
+    assert_certifies(half, tmp_path, again=tiny())
+
+
 def test_auto_takes_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {"torch": 3.0, "onnxruntime": 2.0, "openvino": 1.0}
-    monkeypatch.setattr(backends, "_seconds", lambda segmenter, images, passes: times[segmenter.backend])
+    monkeypatch.setattr(backends, "least_seconds", lambda segmenter, images, passes: times[segmenter.backend])
     assert with_backend(tiny(), "auto", SIZE).backend == "openvino"
     times["torch"] = 0.5
     assert with_backend(tiny(), "auto", SIZE).backend == "torch"
@@ -189,7 +203,7 @@ def test_onnx_files_run_in_openvino(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "model, backend, message",
     [
-        (tiny(), "tensorrt", "backend must be one of torch, onnxruntime, openvino, auto"),
+        (tiny(), "tensorrt", "backend must be one of torch, torch-bfloat16, onnxruntime, openvino, auto"),
         (cs.Segmenter(lambda x: x), "openvino", "only torch modules can be exported"),
         (cs.load_model("synthetic"), "onnxruntime", "backend must be torch for synthetic"),
         (cs.Segmenter(TinyNet(), arrays="numpy"), "onnxruntime", "takes numpy arrays"),

@@ -25,15 +25,17 @@ from certiseg.models.runtime import RuntimeModel
 from certiseg.models.segmenter import Segmenter, fingerprint_of
 from certiseg.models.settings import require_library
 
-BACKENDS = ("torch", "onnxruntime", "openvino")
+BACKENDS = ("torch", "torch-bfloat16", "onnxruntime", "openvino")
+"""torch-bfloat16 is torch's autocast: another function, so it is never chosen by `auto`."""
 CHOICES = (*BACKENDS, "auto")
 _KEPT_SIZES = 4
+_ENOUGH_SECONDS = 2.0
 _TOLERANCE = 1e-3
 """How far an export may be from the original, relative to its largest score, before it counts as another function."""
 
 
 def with_backend(segmenter: Segmenter, backend: str, size: tuple[int, int] | None = None) -> Segmenter:
-    """The same model in another runtime: torch, onnxruntime, openvino, or the fastest of them (auto).
+    """The same model in another runtime: one of BACKENDS, or the fastest that keeps 32 bits (auto).
 
     size: height and width of the images to come; a model that cannot be exported is then refused here instead of at
         the first draw, and `auto` measures at this size.
@@ -69,11 +71,11 @@ def available_backends(segmenter: Segmenter) -> list[str]:
 def fastest(segmenter: Segmenter, size: tuple[int, int], *, passes: int = 3) -> Segmenter:
     """The segmenter on whichever available backend takes the least time for an image of this size."""
     images = _example(size)
-    best, least = segmenter, _seconds(segmenter, images, passes)
+    best, least = segmenter, least_seconds(segmenter, images, passes=passes)
     for backend in available_backends(segmenter)[1:]:
         try:
             moved = with_backend(segmenter, backend, size)
-            taken = _seconds(moved, images, passes)
+            taken = least_seconds(moved, images, passes=passes)
         except InputError:  # what cannot be exported is not the fastest
             continue
         if taken < least:
@@ -86,11 +88,11 @@ def _example(size: tuple[int, int]) -> Tensor:
     return torch.rand(1, 3, *size, generator=torch.Generator().manual_seed(0))
 
 
-def _seconds(segmenter: Segmenter, images: Tensor, passes: int) -> float:
-    """The least time of a few passes, after one that warms up."""
+def least_seconds(segmenter: Segmenter, images: Tensor, *, passes: int = 3) -> float:
+    """The least time of a few passes after one that warms up; of one pass where a pass takes seconds."""
     segmenter(images)
-    times = []
-    for _ in range(passes):
+    times: list[float] = []
+    while len(times) < passes and sum(times) < _ENOUGH_SECONDS:
         started = time.perf_counter()
         segmenter(images)
         times.append(time.perf_counter() - started)
@@ -102,7 +104,7 @@ def _moved(segmenter: Segmenter, backend: str) -> Segmenter:
     if isinstance(model, OnnxModel) and backend == "openvino" and not isinstance(model.content, bytes):
         found = load_openvino(model.content, {"scores": segmenter.kind, "num_classes": segmenter.num_classes})
         return segmenter.adjusted(model=found.model, backend=backend)
-    if isinstance(model, ExportedModel):
+    if isinstance(model, ExportedModel | Autocast):
         model = model.module
         if backend == "torch":
             return segmenter.adjusted(model=model, backend=backend)
@@ -113,10 +115,24 @@ def _moved(segmenter: Segmenter, backend: str) -> Segmenter:
         )
     if segmenter.arrays == "numpy":
         raise InputError(f"backend must be torch for a model that takes numpy arrays, got {backend!r}")
+    if backend == "torch-bfloat16":
+        return segmenter.adjusted(model=Autocast(model), backend=backend)
     purpose = f"the backend {backend}"
     for library, extra in (("onnx", "onnx"), ("onnxruntime", "onnx") if backend == "onnxruntime" else (backend,) * 2):
         require_library(library, extra, purpose)
     return segmenter.adjusted(model=ExportedModel(model, backend, segmenter.name), backend=backend)
+
+
+class Autocast(nn.Module):
+    """A torch module that computes in bfloat16 where torch's autocast finds that safe; scores are 32 bits again."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, images: Tensor) -> Any:
+        with torch.autocast(images.device.type, torch.bfloat16):
+            return self.module(images)
 
 
 class ExportedModel:
@@ -185,4 +201,14 @@ def _compare(module: nn.Module, model: RuntimeModel, image: Tensor, source: str)
         )
 
 
-__all__ = ["BACKENDS", "CHOICES", "ExportedModel", "available_backends", "export_onnx", "fastest", "with_backend"]
+__all__ = [
+    "BACKENDS",
+    "CHOICES",
+    "Autocast",
+    "ExportedModel",
+    "available_backends",
+    "export_onnx",
+    "fastest",
+    "least_seconds",
+    "with_backend",
+]
