@@ -71,7 +71,7 @@ class Table:
         return [_write_text(Path(f"{stem}{ending}"), text) for ending, text in texts.items()]
 
     def _cells(self, row: dict[str, Any]) -> list[str]:
-        return [_with_interval(row, c) for c in self.columns]
+        return [" ".join(part for part in show_cell(row, c) if part) for c in self.columns]
 
 
 def show(value: Any, kind: Kind) -> str:
@@ -87,6 +87,15 @@ def show(value: Any, kind: Kind) -> str:
     return {"score": "{:.3f}", "percent": "{:.1%}", "gain": "{:+.1%}", "change": "{:+.3f}"}[kind].format(value)
 
 
+def show_cell(row: dict[str, Any], column: Column) -> tuple[str, str]:
+    """(value, interval) as a table shows them; the interval is empty where there is none."""
+    value = show(row.get(column.key), column.kind)
+    low, high = row.get(f"{column.key}_low"), row.get(f"{column.key}_high")
+    if value == MISSING or is_missing(low) or is_missing(high):
+        return value, ""
+    return value, f"[{show(low, column.kind)}, {show(high, column.kind)}]"
+
+
 def is_missing(value: Any) -> bool:
     """Whether there is no value: not computed, or no pixel to compute it from."""
     return value is None or (isinstance(value, float) and not math.isfinite(value))
@@ -99,14 +108,6 @@ def without_nan(row: dict[str, Any]) -> dict[str, Any]:
 
 def escape_latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
-
-
-def _with_interval(row: dict[str, Any], column: Column) -> str:
-    value = show(row.get(column.key), column.kind)
-    low, high = row.get(f"{column.key}_low"), row.get(f"{column.key}_high")
-    if value == MISSING or is_missing(low) or is_missing(high):
-        return value
-    return f"{value} [{show(low, column.kind)}, {show(high, column.kind)}]"
 
 
 def _pipes(cells: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ def to_table(found: LevelShares) -> Table:
 
 
 _KEYS = (Column("name", "method"), Column("level", "level"))
-_HEADS = {"certified": "certified", "wrong": "of these wrong", "abstained": "abstained"}
+_HEADS = {"certified": "certified", "wrong": "wrong (of all pixels)", "abstained": "abstained"}
 
 
 def draw(found: LevelShares) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,13 @@ class Pool:
     def interval(self, score: str, *, draws: int = 1000, seed: int = 0, level: float = LEVEL) -> tuple[float, float]:
         """A percentile interval of a score by resampling images."""
         return percentile_interval(self.resampled(draws=draws, seed=seed)[score], level=level)
+
+
+def pool_of(images: Sequence[str], sums: Sequence[PixelSums], *, flat: bool = False) -> Pool:
+    """The pool of images whose sums are at hand."""
+    by_class = {name: np.stack([getattr(s, name) for s in sums]) for name in BY_CLASS}
+    by_level = {name: np.stack([getattr(s, name) for s in sums]) for name in BY_LEVEL}
+    return Pool(tuple(images), by_class, by_level, flat)
 
 
 def resample_weights(count: int, *, draws: int, seed: int) -> NDArray[np.int64]:

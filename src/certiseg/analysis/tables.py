@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from certiseg.analysis.drawing import method_name
@@ -50,15 +51,18 @@ def summary_lines(folder: RunFolder, table: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def score_rows(pools: Pools, *, draws: int = 1000, seed: int = 0) -> list[dict[str, Any]]:
+def score_rows(
+    pools: Pools, *, settings: Sequence[Setting] | None = None, draws: int = 1000, seed: int = 0
+) -> list[dict[str, Any]]:
     """The rows of the summary with bootstrap intervals, gains over segcertify and the paper's figures.
 
-    Keys: a score NAME with NAME_low and NAME_high; NAME_gain, relative to segcertify at the same setting, with its
-    interval from the same resampled images; published_NAME where the paper prints one for this data set.
+    settings: those of the run to show (default: all). Keys: a score NAME with NAME_low and NAME_high; NAME_gain,
+    relative to segcertify at the same setting, with its interval from the same resampled images; published_NAME where
+    the paper prints one for this data set.
     """
     manifest, options = pools.manifest, {"draws": draws, "seed": seed}
     rows = [_row(manifest, UNCERTIFIED, None, pools.pool(UNCERTIFIED), None, **options)]
-    for setting in manifest.each_setting():
+    for setting in settings or manifest.each_setting():
         baseline = pools.pool(BASELINE, setting) if BASELINE in manifest.methods else None
         for method in manifest.methods:
             against = baseline if method != BASELINE else None
@@ -66,10 +70,12 @@ def score_rows(pools: Pools, *, draws: int = 1000, seed: int = 0) -> list[dict[s
     return rows
 
 
-def score_table(folder: RunFolder, *, draws: int = 1000, seed: int = 0) -> Table:
+def score_table(
+    folder: RunFolder, *, settings: Sequence[Setting] | None = None, draws: int = 1000, seed: int = 0
+) -> Table:
     """All scores with intervals, the paper's beside them where the data set is one of its."""
     pools = Pools(folder)
-    rows = score_rows(pools, draws=draws, seed=seed)
+    rows = score_rows(pools, settings=settings, draws=draws, seed=seed)
     columns = [*_key_columns(), *(_score_column(name) for name in SCORES)]
     note = describe(pools)
     if is_published(folder.manifest.dataset):
@@ -79,10 +85,12 @@ def score_table(folder: RunFolder, *, draws: int = 1000, seed: int = 0) -> Table
     return Table(f"Certified segmentation of {folder.manifest.dataset}", note, tuple(columns), tuple(rows))
 
 
-def gain_table(folder: RunFolder, *, draws: int = 1000, seed: int = 0) -> Table:
+def gain_table(
+    folder: RunFolder, *, settings: Sequence[Setting] | None = None, draws: int = 1000, seed: int = 0
+) -> Table:
     """Relative change of every method against segcertify; for abstain rates less is better."""
     pools = Pools(folder)
-    rows = [row for row in score_rows(pools, draws=draws, seed=seed) if "cig_gain" in row]
+    rows = [row for row in score_rows(pools, settings=settings, draws=draws, seed=seed) if "cig_gain" in row]
     columns = (*_key_columns(), *(Column(f"{name}_gain", f"{_HEADS[name]} change", "gain") for name in GAINS))
     note = (
         f"{describe(pools)} Brackets: {LEVEL:.0%} intervals from {draws} bootstrap samples, both methods on the same."

@@ -30,12 +30,11 @@ from certiseg.analysis.drawing import (
 )
 from certiseg.analysis.exports import Column, Table
 from certiseg.analysis.grid import PAPER_VALUES, GridSums, make_grid, non_decreasing, sum_grid
-from certiseg.analysis.pooling import Pool, percentile_interval
+from certiseg.analysis.pooling import Pool, percentile_interval, pool_of
 from certiseg.analysis.tradeoff import certifiable_draws
 from certiseg.errors import InputError
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.manifest import Setting
-from certiseg.runs.table import BY_CLASS, BY_LEVEL
 from certiseg.scores import Scores, scores_of
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.binomial import binomial_test
@@ -74,10 +73,7 @@ class ThresholdSearch:
 
     def pool(self, index: int) -> Pool:
         """The sums of one function on the reported images, for intervals."""
-        sums = [of_image.sums(index) for of_image in self.each[self.choose_on :]]
-        by_class = {name: np.stack([getattr(s, name) for s in sums]) for name in BY_CLASS}
-        by_level = {name: np.stack([getattr(s, name) for s in sums]) for name in BY_LEVEL}
-        return Pool(self.images[self.choose_on :], by_class, by_level, False)
+        return pool_of(self.images[self.choose_on :], [s.sums(index) for s in self.each[self.choose_on :]])
 
 
 def search_thresholds(
