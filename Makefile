@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee bench train-compact train-denoiser clean
+.PHONY: setup demo test check guarantee bench train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
@@ -50,6 +50,13 @@ train-denoiser: setup  ## the recipe of the shipped denoiser; needs ../shared, r
 	mkdir -p runs
 	$(BIN)/python -m certiseg.training.denoise --images $(SHARED)/camvid/train/images $(SHARED)/comma10k/images \
 		--steps 2500 --threads 1 --out runs/denoiser.safetensors
+
+remedies: setup  ## a network that never saw noise, and what helps it; writes docs/noise.md; needs ../shared
+	$(TRAIN) camvid --root $(SHARED)/camvid --out runs/clean --resume --sigma 0 --epochs 3 --steps-per-epoch 200 \
+		--batch-size 8 --crop 256 336 --scale 0.6 1.4 --lr 0.002 --weight-decay 0.02 --schedule one-cycle --ema 0.99 \
+		--loss-at logits
+	$(BIN)/python -m certiseg.training.remedies --weights runs/clean/last.safetensors --root $(SHARED)/camvid \
+		--out docs/noise.md
 
 clean:
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
