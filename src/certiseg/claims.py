@@ -13,9 +13,12 @@ def claim(certificate: Certificate) -> str:
     settings, votes = certificate.settings, certificate.votes
     label = "inside the certified set of classes" if settings.method == "sets" else "under the certified label"
     where = "pixels of the image" if certificate.region is None else "pixels of a region fixed before the votes"
+    grid = votes.noise == "grid"
     event = (
-        f"for every perturbation of the image of l2 size up to R = {certificate.radius:.4f} (pixel values in [0, 1]) "
-        f"more than half of the model's predictions under Gaussian noise of sigma = {votes.sigma:g} lie {label}"
+        f"for every perturbation of the {'8-bit image to another 8-bit image,' if grid else 'image'} of l2 size up to "
+        f"R = {certificate.radius:.4f} (pixel values in [0, 1]){',' if grid else ''} more than half of the model's "
+        f"predictions under Gaussian noise of sigma = {votes.sigma:g}{' rounded to whole grey levels' if grid else ''} "
+        f"lie {label}"
     )
     lines = [
         _promise(certificate, event, f"{certificate.tested:,} {where}"),
@@ -24,9 +27,22 @@ def claim(certificate: Certificate) -> str:
         "Certifying the perturbed image anew may abstain.",
         _condition(certificate),
     ]
+    if grid:
+        lines.insert(2, _table_cost(certificate))
     if certificate.critical is None:
         lines.insert(0, f"Nothing is certified: {votes.n} draws are too few.")
     return "\n".join(lines)
+
+
+def _table_cost(certificate: Certificate) -> str:
+    """What the finite table of grid noise adds to alpha."""
+    from certiseg.noise import grid_distance
+    from certiseg.stats.binomial import MAX_DRAWS
+
+    votes = certificate.votes
+    draws, values = MAX_DRAWS if votes.stopped else votes.n, 3 * votes.size[0] * votes.size[1]
+    cost = grid_distance(sigma=votes.sigma, draws=draws, values=values)
+    return f"The noise is drawn from a table of 128 bits, which adds at most {cost:.0e} to alpha."
 
 
 def grey_levels(radius: float, *, values: int) -> str:

@@ -7,21 +7,31 @@ made on the CPU in 32-bit IEEE arithmetic without contraction, hence equal on ev
 
 Box-Muller turns two words into two standard normal values. Logarithm, sine and cosine are short series (relative
 error below 1e-6) because the compiler can run those on whole vectors.
+
+Grid noise is a Gaussian rounded to whole grey levels (1/255), looked up in an exact table with 128 random bits per
+value: 32 of them decide nearly always, the other 96 are made where they are needed. Added to an 8-bit image it gives
+whole grey levels again, so no rounding of floating point comes between image, noise and model; see docs/guarantee.md.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, get_args
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.errors import InputError
+from certiseg.stats.rounded import BITS, RoundedNormal, rounded_normal
 
 Stage = Literal["selection", "estimation"]
+Noise = Literal["gaussian", "grid"]
+NOISES: tuple[Noise, ...] = get_args(Noise)
 
 CHUNK = 1024
 """Counters handled together; value w * CHUNK + i of a chunk comes from word w of counter i."""
@@ -29,6 +39,11 @@ TAIL_COUNTER = 1 << 31
 """Added to the position of a counter for the extra bits of a tail value; no image has that many positions."""
 TAIL_WORD = np.uint32(1 << 10)
 """Radius words below this are refined by more bits."""
+REST_COUNTER = 1 << 30
+"""Added once, twice and three times to the position of a counter for the other 96 bits of a grid value."""
+MOST_GRID_SIGMA = 4.0
+"""Beyond it the table of grid noise grows long and images drown."""
+_GUIDE_BITS = 12
 
 _LN2 = np.float32(np.log(2.0))
 _HALF_PI = np.float32(np.pi / 2)
@@ -49,6 +64,81 @@ class NoiseStream:
         values = np.empty((-(-size // (4 * CHUNK)), 4, CHUNK), np.float32)
         _fill_standard_normal(values, np.uint64(self.key), np.uint64(self.nonce), np.uint64(draw))
         return values.reshape(-1)[:size].reshape(shape)
+
+    def grid(self, draw: int, shape: tuple[int, ...], table: GridTable) -> NDArray[np.int32]:
+        """The noise of one draw in whole grey levels, by the law of the table."""
+        size = int(np.prod(shape))
+        if not 0 <= draw < 2**32 or size > 4 * REST_COUNTER:
+            raise InputError(f"draw and shape must fit the 64-bit counter, got {draw} and {shape}")
+        values = np.empty((-(-size // (4 * CHUNK)), 4, CHUNK), np.int32)
+        name = np.uint64(self.key), np.uint64(self.nonce), np.uint64(draw)
+        _fill_grid(values, *name, table.high, table.rest, table.guide, np.int32(table.law.least))
+        return values.reshape(-1)[:size].reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class GridTable:
+    """The law of rounded noise as the look-up wants it: thresholds parted into their first 32 and other 96 bits."""
+
+    law: RoundedNormal
+    high: NDArray[np.uint64]
+    """First 32 bits of each threshold, and 2^32 at the end, which no word reaches."""
+    rest: NDArray[np.uint32]
+    """(thresholds + 1, 3): the other 96 bits."""
+    guide: NDArray[np.int32]
+    """Number of thresholds below each value of a word's first 12 bits, where the search begins."""
+
+
+def grid_table_of(law: RoundedNormal) -> GridTable:
+    """The look-up table of a law."""
+    high = np.array([*(t >> (BITS - 32) for t in law.thresholds), 1 << 32], np.uint64)
+    words = [[(t >> shift) & 0xFFFFFFFF for shift in (64, 32, 0)] for t in law.thresholds]
+    starts = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << np.uint64(32 - _GUIDE_BITS)
+    guide = np.searchsorted(high, starts, side="left").astype(np.int32)
+    return GridTable(law, high, np.array([*words, [0, 0, 0]], np.uint32), guide)
+
+
+@lru_cache(maxsize=4)
+def grid_table(sigma: float) -> GridTable:
+    """The table of round(255 * sigma * z) for a standard normal z."""
+    if not 0 < sigma <= MOST_GRID_SIGMA:
+        raise InputError(f"sigma must be at most {MOST_GRID_SIGMA:g} with grid noise, got {sigma}")
+    return grid_table_of(rounded_normal(255 * Fraction(sigma)))
+
+
+def grid_distance(*, sigma: float, draws: int, values: int) -> float:
+    """What the finite table can add to alpha: total variation of all values of all draws from the exact law."""
+    return draws * values * grid_table(sigma).law.distance
+
+
+def whole_grey_levels(pixels: NDArray[np.float32]) -> NDArray[np.int32]:
+    """The 8-bit values of an image in [0, 1]; an image that is not 8-bit is refused."""
+    levels = np.rint(pixels * np.float32(255)).astype(np.int32)
+    if not np.array_equal(levels.astype(np.float32) / np.float32(255), pixels):
+        raise InputError(
+            "image must be 8-bit (whole multiples of 1/255) for grid noise, got values between; use noise='gaussian'"
+        )
+    return levels
+
+
+def perturbation(
+    pixels: NDArray[np.float32], *, sigma: float, noise: Noise
+) -> Callable[[NoiseStream, int, NDArray[np.float32]], None]:
+    """A function that writes x + eps, for a draw of a stream, into an array of the image's shape."""
+
+    def add_gaussian(stream: NoiseStream, draw: int, out: NDArray[np.float32]) -> None:
+        np.multiply(stream.standard_normal(draw, pixels.shape), np.float32(sigma), out=out)
+        out += pixels
+
+    if noise == "gaussian":
+        return add_gaussian
+    levels, table = whole_grey_levels(pixels), grid_table(sigma)
+
+    def add_grid(stream: NoiseStream, draw: int, out: NDArray[np.float32]) -> None:
+        out[...] = levels + stream.grid(draw, pixels.shape, table)
+        out /= np.float32(255)  # one correctly rounded division: a function of the whole number alone
+
+    return add_grid
 
 
 def noise_stream(*, seed: int, image_key: str, stage: Stage) -> NoiseStream:
@@ -148,3 +238,45 @@ def _fill_standard_normal(values: Any, key: Any, nonce: Any, draw: Any) -> None:
             if words[w].min() < TAIL_WORD:
                 _fill_words(extra, key, nonce, draw, position + np.uint64(TAIL_COUNTER))
                 _widen_tail(words[w], words[w + 1], extra[w], out[w], out[w + 1])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _fill_grid(values: Any, key: Any, nonce: Any, draw: Any, high: Any, rest: Any, guide: Any, least: Any) -> None:
+    """values: the least value plus the number of thresholds that the 128 bits of each position reach."""
+    words, more = np.empty((4, CHUNK), np.uint32), np.empty((3, 4, CHUNK), np.uint32)
+    for chunk in range(values.shape[0]):
+        position = np.uint64(chunk * CHUNK)
+        _fill_words(words, key, nonce, draw, position)
+        undecided = False
+        for w in range(4):
+            for i in range(CHUNK):
+                word = np.uint64(words[w, i])
+                place = guide[word >> np.uint64(32 - _GUIDE_BITS)]
+                while high[place] < word:
+                    place += 1
+                undecided |= high[place] == word
+                values[chunk, w, i] = least + place
+        if undecided:
+            for k in range(3):
+                _fill_words(more[k], key, nonce, draw, position + np.uint64((k + 1) * REST_COUNTER))
+            _decide(values[chunk], words, more, high, rest, least)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _decide(values: Any, words: Any, more: Any, high: Any, rest: Any, least: Any) -> None:
+    """Pass the thresholds that begin like the word and are not above its other bits."""
+    for w in range(4):
+        for i in range(CHUNK):
+            place = values[w, i] - least
+            while high[place] == np.uint64(words[w, i]) and _reaches(more[:, w, i], rest[place]):
+                place += 1
+            values[w, i] = least + place
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _reaches(bits: Any, threshold: Any) -> Any:
+    """bits >= threshold, for three words each, the first the highest."""
+    for k in range(3):
+        if bits[k] != threshold[k]:
+            return bits[k] > threshold[k]
+    return True

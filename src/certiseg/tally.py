@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from certiseg import kernels
 from certiseg.archive import read_archive, write_archive
 from certiseg.errors import InputError
-from certiseg.noise import Stage, image_key, noise_stream
+from certiseg.noise import NOISES, Noise, Stage, image_key, noise_stream, perturbation
 from certiseg.stats.binomial import MAX_DRAWS
 
 FORMAT_VERSION = 1
@@ -38,6 +38,7 @@ class SamplingPlan:
     max_set: int = 5
     snapshots: tuple[int, ...] = ()
     temperature: float = 1.0
+    noise: Noise = "gaussian"
 
     def __post_init__(self) -> None:
         _require(np.isfinite(self.sigma) and self.sigma > 0, "sigma must be a positive number", self.sigma)
@@ -48,6 +49,7 @@ class SamplingPlan:
         _require(_is_whole(self.batch_size) and self.batch_size >= 1, "batch_size must be at least 1", self.batch_size)
         _require(_is_whole(self.max_set) and self.max_set >= 1, "max_set must be at least 1", self.max_set)
         _require(np.isfinite(self.temperature) and self.temperature > 0, "temperature must be > 0", self.temperature)
+        _require(self.noise in NOISES, "noise must be gaussian or grid", self.noise)
         rising = all(a < b for a, b in zip((0, *self.snapshots), self.snapshots, strict=False))
         whole = all(_is_whole(s) for s in self.snapshots)
         inside = not self.snapshots or self.snapshots[-1] <= self.n
@@ -202,12 +204,12 @@ def _scores(
 
     plan = tally.plan
     stream = noise_stream(seed=plan.seed, image_key=tally.key, stage=stage)
+    perturb = perturbation(pixels, sigma=plan.sigma, noise=plan.noise)
     noisy = np.empty((plan.batch_size, *pixels.shape), np.float32)
     for start in range(0, len(draws), plan.batch_size):
         batch = draws[start : start + plan.batch_size]
         for row, index in enumerate(batch):
-            np.multiply(stream.standard_normal(index, pixels.shape), np.float32(plan.sigma), out=noisy[row])
-            noisy[row] += pixels
+            perturb(stream, index, noisy[row])
         noisy[len(batch) :] = noisy[0]
         try:
             scores = segmenter(as_batch(noisy))

@@ -144,7 +144,9 @@ def _votes_digest(meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) ->
 
     from certiseg.archive import digest
 
-    hashed = hashlib.sha256(repr((meta["n0"], meta["n"], float(meta["sigma"]), bool(meta["stopped"]))).encode())
+    numbers = (meta["n0"], meta["n"], float(meta["sigma"]), bool(meta["stopped"]))
+    noise = meta.get("noise", "gaussian")
+    hashed = hashlib.sha256(repr(numbers if noise == "gaussian" else (*numbers, noise)).encode())
     for name in ("candidate", "gap", "ranking", "counts"):
         hashed.update(digest(votes[name]).encode())
     return hashed.hexdigest()
@@ -159,6 +161,8 @@ def _check_votes(meta: Mapping[str, Any], votes: Mapping[str, NDArray[Any]]) -> 
         raise _Failed("votes", "the arrays of the votes do not fit each other")
     if not (isinstance(n, int) and 1 <= n <= 65535 and meta["n0"] >= 1 and 0 < meta["sigma"] < float("inf")):
         raise _Failed("votes", f"n = {n}, n0 = {meta['n0']}, sigma = {meta['sigma']} are no numbers of draws or noise")
+    if meta.get("noise", "gaussian") not in ("gaussian", "grid"):
+        raise _Failed("votes", f"noise must be gaussian or grid, got {meta['noise']!r}")
     totals = counts.sum(axis=-1, dtype=np.int64)
     if (totals != n).any():
         row, column = np.argwhere(totals != n)[0]
@@ -428,6 +432,7 @@ def _check_redrawn(model: Any, image: Any, votes_meta: Mapping[str, Any], votes:
             raise _Failed("redraw", f"{message} (hash differs)")
         options = {name: recorded[name] for name in ("batch_size", "temperature")}
         numbers = {name: votes_meta[name] for name in ("sigma", "n0", "n", "seed")}
+        numbers["noise"] = votes_meta.get("noise", "gaussian")
         again = sample(segmenter, image, **numbers, **options, max_set=votes["ranking"].shape[2])
     except InputError as error:
         raise _Failed("redraw", str(error)) from None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from certiseg import kernels
 from certiseg.archive import Archive, digest, read_archive, write_archive
 from certiseg.errors import InputError
+from certiseg.noise import NOISES, Noise
 from certiseg.stats.binomial import MAX_DRAWS
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Votes:
     """Counts of the first k draws, by k."""
     stopped: bool = False
     """Whether the number of draws could depend on the votes; then only the anytime test is valid."""
+    noise: Noise = "gaussian"
+    """The law of the noise; grid: rounded to whole grey levels."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Model, backend, threads, batch size, versions: what redrawing the votes needs to know."""
 
@@ -80,6 +83,8 @@ class Votes:
         if not (np.isfinite(self.sigma) and self.sigma > 0):
             raise InputError(f"sigma must be a positive number, got {self.sigma}")
         object.__setattr__(self, "sigma", float(self.sigma))
+        if self.noise not in NOISES:
+            raise InputError(f"noise must be gaussian or grid, got {self.noise!r}")
         if self.classes is not None and len(self.classes) != num_classes:
             raise InputError(f"classes must name the {num_classes} classes, got {len(self.classes)}")
         if not (np.isfinite(self.gap).all() and self.gap.min() >= 0):
@@ -113,8 +118,9 @@ class Votes:
         return replace(self, counts=self.snapshots[k], n=k, snapshots=kept_snapshots)
 
     def digest(self) -> str:
-        """SHA-256 of what a certificate depends on: arrays, n0, n, sigma and whether the draws were stopped."""
-        hashed = hashlib.sha256(repr((self.n0, self.n, float(self.sigma), bool(self.stopped))).encode())
+        """SHA-256 of what a certificate depends on: arrays, n0, n, sigma, noise and whether the draws were stopped."""
+        numbers = (self.n0, self.n, float(self.sigma), bool(self.stopped))
+        hashed = hashlib.sha256(repr(numbers if self.noise == "gaussian" else (*numbers, self.noise)).encode())
         for array in (self.candidate, self.gap, self.ranking, self.counts):
             hashed.update(digest(array).encode())
         return hashed.hexdigest()
@@ -126,7 +132,8 @@ class Votes:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Metadata and arrays as they are stored."""
-        meta = {name: getattr(self, name) for name in ("n0", "n", "sigma", "seed", "image_key", "classes", "stopped")}
+        names = ("n0", "n", "sigma", "noise", "seed", "image_key", "classes", "stopped")
+        meta = {name: getattr(self, name) for name in names}
         arrays = {name: getattr(self, name) for name in ("candidate", "gap", "ranking", "counts")}
         arrays |= {f"counts_first_{k}": counts for k, counts in self.snapshots.items()}
         return {**meta, "snapshots": sorted(self.snapshots), "provenance": dict(self.provenance)}, arrays
@@ -208,6 +215,7 @@ def sample(
     max_set: int = 5,
     snapshots: Sequence[int] = (),
     temperature: float = 1.0,
+    noise: Noise = "gaussian",
     stop: Callable[[Votes], bool] | None = None,
     stop_every: int = 100,
     checkpoint: str | Path | None = None,
@@ -218,6 +226,7 @@ def sample(
     Each draw's noise is a function of (seed, image, stage, draw index) alone: batch size, order and restarts change
     nothing. Memory does not grow with n.
 
+    noise: gaussian, or grid: rounded to whole grey levels, for 8-bit images and without a floating-point gap.
     stop: asked every `stop_every` estimation draws with the votes so far; True ends the sampling there. With such a
         rule the votes are marked as stopped, whether it fired or not, and only test="anytime" accepts them.
     checkpoint: a file that holds the draws made so far; an interrupted call continues from it, and it is removed at
@@ -238,6 +247,7 @@ def sample(
         max_set=max_set,
         snapshots=tuple(sorted(set(snapshots))),
         temperature=float(temperature),
+        noise=noise,
     )
     tally = start_tally(segmenter, pixels, plan)
     keeper = _Checkpoint(checkpoint, tally, segmenter)
@@ -340,6 +350,7 @@ def votes_of_tally(tally: Tally, segmenter: Any, *, n: int | None = None, stoppe
         classes=segmenter.class_names,
         snapshots={k: up_to_cut[i] for i, k in enumerate(plan.snapshots) if k < made},
         stopped=stopped,
+        noise=plan.noise,
         provenance=_provenance(segmenter, tally),
     )
 
@@ -356,7 +367,7 @@ def _provenance(segmenter: Any, tally: Tally) -> dict[str, Any]:
         **tally.model,
         "batch_size": tally.plan.batch_size,
         "temperature": tally.plan.temperature,
-        "noise": "gaussian",
+        "noise": tally.plan.noise,
         "versions": {"certiseg": __version__, "torch": torch.__version__, "numpy": np.__version__},
     }
 

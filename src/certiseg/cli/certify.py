@@ -81,7 +81,8 @@ def _refuse_early(args: argparse.Namespace, images: dict[Path, Any], region: Any
     from certiseg.planning import require_certifiable
     from certiseg.tally import SamplingPlan
 
-    SamplingPlan(sigma=args.sigma, n0=args.n0, n=args.n, seed=args.seed, temperature=args.temperature)
+    options = {"seed": args.seed, "temperature": args.temperature, "noise": args.noise}
+    SamplingPlan(sigma=args.sigma, n0=args.n0, n=args.n, **options)
     for path, pixels in images.items():
         if region is not None and region.shape != pixels.shape[:2]:
             raise InputError(f"--region must have the size of {path}, {pixels.shape[:2]}, got {region.shape}")
@@ -114,6 +115,7 @@ def _certify(
             batch_size=args.batch_size,
             max_set=max(5, args.max_set or 0),
             temperature=args.temperature,
+            noise=args.noise,
             progress=bar.update,
         )
     return certify(votes, hierarchy, **certificate_settings(args), region=region)
@@ -132,6 +134,7 @@ def summarise(certificate: Certificate, *, name: str, seconds: float) -> dict[st
         "size": list(votes.size),
         "settings": asdict(certificate.settings),
         "sigma": votes.sigma,
+        "noise": votes.noise,
         "n0": votes.n0,
         "n": votes.n,
         "seed": votes.seed,

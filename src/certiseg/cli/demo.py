@@ -7,13 +7,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certiseg.cli.options import output_folder
+from certiseg.cli.options import add_noise_option, output_folder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from certiseg.certificate import Certificate
+    from certiseg.noise import Noise
 
 SCENES = (1, 4, 10)
 SIGMA, TAU, ALPHA = 0.25, 0.75, 0.001
@@ -37,6 +38,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--images", nargs="+", metavar="FILE", help="your own images instead of the three scenes")
     parser.add_argument("--out", default="demo", metavar="DIR", help="where to write (default: demo/)")
     parser.add_argument("-n", type=int, default=100, help="estimation draws (default: 100)")
+    add_noise_option(parser)
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
     parser.set_defaults(run=run)
 
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     folder = output_folder(args.out)
     certificates: dict[str, list[Certificate]] = {name: [] for name in METHODS}
     for name, pixels, label in scenes:
-        found = _certify(model, hierarchy, name, pixels, args.n)
+        found = _certify(model, hierarchy, name, pixels, n=args.n, noise=args.noise)
         for method, certificate in found.items():
             certificates[method].append(certificate)
         _write_picture(folder / f"{name}.png", pixels, label, model, hierarchy, found)
@@ -78,7 +80,9 @@ def _own_images(paths: list[str]) -> list[tuple[str, NDArray[np.float32], NDArra
     return [(Path(path).stem, read_image(path), None) for path in paths]
 
 
-def _certify(model: Any, hierarchy: Any, name: str, pixels: NDArray[np.float32], n: int) -> dict[str, Certificate]:
+def _certify(
+    model: Any, hierarchy: Any, name: str, pixels: NDArray[np.float32], *, n: int, noise: Noise
+) -> dict[str, Certificate]:
     from tqdm import tqdm
 
     from certiseg.certify import certify
@@ -88,7 +92,7 @@ def _certify(model: Any, hierarchy: Any, name: str, pixels: NDArray[np.float32],
     tested = pixels.shape[0] * pixels.shape[1]
     require_certifiable(pixels=tested, n=n, tau=TAU, alpha=ALPHA, sigma=SIGMA, test="fixed")
     with tqdm(total=10 + n, desc=name, unit="draw", disable=None, leave=False, delay=1) as bar:
-        votes = sample(model, pixels, sigma=SIGMA, n=n, progress=bar.update)
+        votes = sample(model, pixels, sigma=SIGMA, n=n, noise=noise, progress=bar.update)
     return {name: certify(votes, hierarchy, tau=TAU, alpha=ALPHA, **options) for name, options in METHODS.items()}
 
 

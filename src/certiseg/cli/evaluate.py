@@ -7,7 +7,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from certiseg.cli.options import add_model_options, model_and_hierarchy
+from certiseg.cli.options import add_model_options, add_noise_option, model_and_hierarchy
 from certiseg.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
     parser.add_argument("--batch-size", type=int, default=1, metavar="B", help="draws per model call (default: 1)")
     parser.add_argument("--temperature", type=float, default=1.0, help="divides the logits of the selection draws")
+    add_noise_option(parser)
     parser.add_argument("--json", action="store_true", help="print the scores as JSON")
     add_model_options(parser)
     parser.set_defaults(run=run)
@@ -129,6 +130,7 @@ def _manifest(args: argparse.Namespace, samples: Dataset, segmenter: Any, hierar
         threads=torch.get_num_threads(),
         backend=segmenter.backend,
         device=segmenter.device.type,
+        noise=args.noise,
         versions={"certiseg": __version__, "torch": torch.__version__, "numpy": np.__version__},
     )
 
@@ -148,6 +150,7 @@ def _refuse_early(manifest: Manifest, size: tuple[int, int]) -> None:
             seed=manifest.seed,
             batch_size=manifest.batch_size,
             temperature=manifest.temperature,
+            noise=manifest.noise,
         )
         require_certifiable(
             pixels=size[0] * size[1],

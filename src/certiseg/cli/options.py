@@ -73,6 +73,17 @@ def add_votes_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
     group.add_argument("--batch-size", type=int, metavar="B", help="draws per model call; changes speed, not votes")
     group.add_argument("--temperature", type=float, default=1.0, help="divides the logits of the selection draws")
+    add_noise_option(group)
+
+
+def add_noise_option(parser: Any) -> None:
+    parser.add_argument(
+        "--noise",
+        choices=["gaussian", "grid"],
+        default="gaussian",
+        help="grid: rounded to whole grey levels, a promise between 8-bit images without a floating-point gap "
+        "(default: gaussian)",
+    )
 
 
 def add_certificate_options(parser: argparse.ArgumentParser) -> None:

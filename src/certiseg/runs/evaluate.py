@@ -132,6 +132,7 @@ def _votes(
         max_set=_longest_set(manifest),
         snapshots=manifest.draws[:-1],
         temperature=manifest.temperature,
+        noise=manifest.noise,
         checkpoint=folder.partial_path(name, sigma),
         progress=progress.draws,
     )

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from certiseg.archive import write_atomically
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, hierarchy_from_dict
+from certiseg.noise import Noise
 
 FORMAT_VERSION = 1
 Family = Literal["image", "dataset"]
@@ -84,6 +85,7 @@ class Manifest:
     backend: str
     device: str
     versions: dict[str, str]
+    noise: Noise = "gaussian"
 
     def each_setting(self) -> list[Setting]:
         """Every sigma with every pair n:tau."""
