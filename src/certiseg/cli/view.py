@@ -1,0 +1,73 @@
+"""certiseg view: a run as a local web page."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from certiseg.cli.options import add_model_options, model_and_hierarchy
+from certiseg.errors import InputError
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "view",
+        help="look at a run in the browser",
+        description="Opens a run as a local web page: every image with its certified maps, sliders that certify its "
+        "stored votes anew, what is known about each pixel. Images dropped onto the page are certified with the run's "
+        "model. Needs `pip install certiseg[view]`; nothing is fetched from any network.",
+        epilog="example: certiseg view runs/camvid --root ../shared/data/camvid",
+    )
+    parser.add_argument("folder", metavar="RUN", help="a run folder of `certiseg evaluate`")
+    parser.add_argument("--root", metavar="DIR", help="where the data set lies, for the photographs (not for streets)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
+    parser.add_argument("--host", default="127.0.0.1", help="anything but loopback needs --token (default: 127.0.0.1)")
+    parser.add_argument("--token", help="asked for once per browser; at least 12 letters and digits")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    add_model_options(parser)
+    parser.set_defaults(run=run, model=None)
+
+
+def run(args: argparse.Namespace) -> int:
+    from certiseg.runs.folder import RunFolder
+    from certiseg.viewer.guard import check_token
+
+    check_token(args.host, args.token)
+    folder = RunFolder(args.folder)
+    if not folder.finished():
+        raise InputError(f"{args.folder}: must have finished images; run `certiseg evaluate` first")
+    options = model_arguments(args, folder.manifest.model)
+    args.model, args.sigma = args.model or folder.manifest.model, list(folder.manifest.sigmas)
+    try:
+        from certiseg.viewer.app import make_app
+        from certiseg.viewer.server import address, open_socket, serve
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} must be installed to view runs; run `pip install certiseg[view]`") from None
+
+    app = make_app(
+        folder,
+        root=args.root,
+        load_model=lambda: model_and_hierarchy(args)[0],
+        model_options=options,
+        host=args.host,
+        token=args.token,
+    )
+    taken = open_socket(args.host, args.port)
+    url = address(args.host, taken, args.token)
+    print(f"{folder.path}: {len(folder.finished())} images at {url} (Ctrl-C ends)", flush=True)
+    serve(app, taken, url=url, browser=not args.no_browser)
+    return 0
+
+
+def model_arguments(args: argparse.Namespace, model: str) -> list[str]:
+    """The options that name the model, as they would be typed."""
+    typed = ["--model", args.model or model]
+    for name in ("hierarchy", "backend", "scores", "divisible_by", "model_output"):
+        value = getattr(args, name)
+        typed += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    for name, joint in (("mean", ","), ("std", ","), ("input_size", "x"), ("window", "x")):
+        value = getattr(args, name)
+        typed += [] if value is None else [f"--{name.replace('_', '-')}", joint.join(f"{part:g}" for part in value)]
+    for name in ("denoiser", "bgr", "align_corners", "trust_model"):
+        typed += [f"--{name.replace('_', '-')}"] if getattr(args, name) else []
+    return typed

@@ -1,0 +1,109 @@
+"""The photographs behind a run: a run keeps none, so they come from the data set, or from what was dropped."""
+
+from __future__ import annotations
+
+import io
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.analysis.drawing import colour_labels
+from certiseg.datasets import open_dataset
+from certiseg.errors import InputError
+from certiseg.images import read_image
+from certiseg.noise import image_key
+from certiseg.viewer.shelf import Bounded, NotFound, Shelf, is_dropped
+
+THUMBNAIL = (168, 126)
+
+
+class Pictures:
+    """Photographs and thumbnails, as PNG."""
+
+    def __init__(self, shelf: Shelf, root: str | None = None) -> None:
+        self.shelf, self.root = shelf, root
+        self._pngs = Bounded(64 << 20, len)
+        self._thumbnails = Bounded(16 << 20, len)
+
+    @cached_property
+    def dataset(self) -> Any:
+        """The data set of the run, or the sentence that says why it cannot be opened."""
+        manifest = self.shelf.manifest
+        try:
+            first = 10_000 if manifest.dataset == "streets" else None
+            return open_dataset(manifest.dataset, self.root, split=manifest.split, first=first)
+        except InputError as error:
+            return str(error)
+
+    @property
+    def missing(self) -> str | None:
+        """Why there are no photographs, None where there are."""
+        return f"{self.dataset}; start with --root" if isinstance(self.dataset, str) else None
+
+    def png(self, name: str) -> bytes:
+        """The photograph of an image."""
+        return self._pngs.get(self.shelf.require(name), lambda: _png(self._pixels(name)))
+
+    def thumbnail(self, name: str) -> bytes:
+        """A small picture: the photograph, or the ground truth in colours where there is none."""
+        return self._thumbnails.get(self.shelf.require(name), lambda: _png(self._for_thumbnail(name), THUMBNAIL))
+
+    def _for_thumbnail(self, name: str) -> NDArray[np.uint8]:
+        try:
+            return self._pixels(name)
+        except NotFound:
+            truth = self.shelf.truth(name)
+            if truth is None:
+                raise
+            return np.asarray(colour_labels(truth, self.shelf.tree), np.uint8)
+
+    def _pixels(self, name: str) -> NDArray[np.uint8]:
+        if is_dropped(name):
+            path = self.shelf.inside(self.shelf.dropped_path(name, ".png"))
+            return (read_image(path) * 255).round().astype(np.uint8)
+        if isinstance(self.dataset, str):
+            raise NotFound(f"{name}: its photograph must be in the data set, but {self.missing}")
+        if name not in self.dataset.names:
+            raise NotFound(f"{name}: must be in the data set, but it is not; check --root")
+        image = np.asarray(self.dataset[self.dataset.names.index(name)].image)
+        manifest = self.shelf.manifest
+        votes = self.shelf.votes(name, manifest.sigmas[0], manifest.draws[-1])
+        if votes.image_key not in (None, image_key(read_image(image))):
+            raise NotFound(f"{name}: the data set's image must be the certified one, but it differs; check --root")
+        return image
+
+    def selection(self) -> list[str]:
+        """The options of `certiseg evaluate` that choose the run's images from its data set."""
+        manifest = self.shelf.manifest
+        options = [manifest.dataset]
+        if manifest.dataset != "streets":
+            options += ["--root", self.root or "DATA"]
+        if manifest.split is not None:
+            options += ["--split", manifest.split]
+        names = () if isinstance(self.dataset, str) else self.dataset.names
+        return options + _first_and_every(names, manifest.images)
+
+
+def _first_and_every(names: tuple[str, ...], chosen: tuple[str, ...]) -> list[str]:
+    """--first and --every that give just the chosen images."""
+    if names == chosen:
+        return []
+    places = {name: place for place, name in enumerate(sorted(names))}
+    found = [places.get(name, -1) for name in chosen]
+    step = found[1] - found[0] if len(found) > 1 else 1
+    if -1 in found or found != list(range(0, found[-1] + 1, max(step, 1))):
+        return ["--first", str(len(chosen))]
+    return ["--first", str(found[-1] + 1), *(["--every", str(step)] if step > 1 else [])]
+
+
+def _png(pixels: NDArray[np.uint8], size: tuple[int, int] | None = None) -> bytes:
+    from PIL import Image
+
+    picture = Image.fromarray(pixels)
+    if size is not None:
+        picture.thumbnail(size)
+    written = io.BytesIO()
+    picture.save(written, "PNG", compress_level=1)
+    return written.getvalue()
