@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee bench train-compact train-denoiser remedies clean
+.PHONY: setup demo test check guarantee audit test-wheel bench train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
@@ -25,6 +25,13 @@ check: setup  ## style and types; with `make test` this is what CI runs
 
 guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md
 	$(BIN)/python -m tests.guarantees.report
+
+audit: setup  ## known vulnerabilities of the pinned versions, from PyPI's advisories; needs the network
+	test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit; }
+	$(BIN)/python -m tests.supply.audit .venv/audit/bin/pip-audit
+
+test-wheel: setup  ## the wheel: built, complete, and at work in an environment of its own
+	$(BIN)/python -m pytest tests/supply/wheel.py
 
 bench: setup  ## ratios of speed and memory, on an idle machine
 	$(BIN)/python -m benchmarks
