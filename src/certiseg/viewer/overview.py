@@ -34,7 +34,7 @@ def overview(shelf: Shelf, pictures: Pictures) -> dict[str, Any]:
         "sigmas": manifest.sigmas,
         "draws": manifest.draws,
         "settings": [{"sigma": s.sigma, "n": s.n, "tau": s.tau} for s in manifest.each_setting()],
-        "methods": [{"text": m, "name": method_name(m), **_settings(shelf, m)} for m in manifest.methods],
+        "methods": [{"text": m, "name": method_name(m), "settings": _settings(shelf, m)} for m in manifest.methods],
         "all_methods": METHODS,
         "corrections": CORRECTIONS,
         "chain_corrections": CHAIN_CORRECTIONS,
@@ -54,9 +54,10 @@ def overview(shelf: Shelf, pictures: Pictures) -> dict[str, Any]:
 
 def _settings(shelf: Shelf, method: str) -> dict[str, Any]:
     """A method of the run as the controls of the page show it."""
-    settings = vars(shelf.settings_of(0.5, method, 0))
-    kept = ("method", "alpha", "correction", "k", "test", "thresholds", "level", "max_set")
-    return {"settings": {name: settings[name] for name in kept if settings[name] is not None}}
+    first, manifest = shelf.images()[0], shelf.manifest
+    ranked = shelf.votes(first, manifest.sigmas[0], manifest.draws[-1]).max_set
+    settings = vars(shelf.settings_of(0.5, method, ranked))
+    return {name: value for name, value in settings.items() if name != "tau" and value is not None}
 
 
 def images_of(shelf: Shelf) -> list[dict[str, Any]]:

@@ -1,0 +1,29 @@
+// Small pieces of page, made without markup in strings where text comes from a file.
+
+export function make(tag, { class: name, text, ...attributes } = {}, children = []) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (text !== undefined) element.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value === true) element.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+export const byId = (id) => document.getElementById(id);
+export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)} %`;
+export const rgb = (colour) => `rgb(${colour.join(" ")})`;
+
+export function swatch(colour) {
+  const element = make("span", { class: "swatch", "aria-hidden": "true" });
+  if (colour) element.style.backgroundColor = rgb(colour);
+  else element.classList.add("hatched");
+  return element;
+}
+
+export function press(group, name, value) {
+  for (const button of group) button.setAttribute("aria-pressed", String(button.dataset[name] === value));
+}

@@ -1,0 +1,319 @@
+// The page: what is chosen, what the server answers, and who shows it.
+
+import { ask, Lane } from "./api.js";
+import { Controls, METHOD_NAMES, nextLevel } from "./controls.js";
+import { Dropper } from "./drop.js";
+import { byId, make, percent, press } from "./elements.js";
+import { Inspector } from "./inspector.js";
+import { listenToKeys } from "./keys.js";
+import { showLegend } from "./legend.js";
+import { ImageList } from "./list.js";
+import { Painter } from "./paint.js";
+import { Stage } from "./stage.js";
+import { change, choice, fromAddress, onChange, state } from "./state.js";
+import { Tree } from "./tree.js";
+
+const LAYERS = { label: "vertex", radius: "vertex,radius", reason: "vertex,reason" };
+const COLOURS = Object.keys(LAYERS);
+const PLAIN = { truth: "Ground truth", prediction: "Model without noise" };
+
+const run = await ask("/api/run");
+const painter = new Painter(run);
+const list = new ImageList(run);
+const controls = new Controls(run);
+const tree = new Tree(run);
+const inspector = new Inspector(run);
+const stage = new Stage(byId("stage"), { onPoint: point, onPin: pin });
+const answers = {};
+let pinned = null;
+let pointed = null;
+let growing = false;
+
+const lanes = {
+  a: new Lane("/api/map", "a", { onAnswer: showA, onError: complain }),
+  b: new Lane("/api/map", "b", { onAnswer: showB, onError: complain }),
+  pixel: new Lane("/api/pixel", "p", { onAnswer: showPixel, onError: () => inspector.clear() }),
+};
+const dropper = new Dropper(run, { chosen: promised, onGrow: grow, onDone: dropped });
+
+// -- what the run fixed beforehand --------------------------------------------------------------------------------
+
+function promised() {
+  const near = run.settings.find(({ sigma, n }) => sigma === state.sigma && n === state.n) ?? run.settings[0];
+  const exact = run.settings.find(({ sigma, n, tau }) => sigma === state.sigma && n === state.n && tau === state.tau);
+  const alike = run.methods.filter(({ settings }) => settings.method === state.method);
+  const method = alike.find(({ settings }) => settings.level === undefined || settings.level === state.level);
+  return { setting: exact ?? near, method: method ?? alike[0] ?? run.methods[0] };
+}
+
+function entryOf(name) {
+  return list.images.find((image) => image.name === name);
+}
+
+function settingsOf({ setting, method }) {
+  return { thresholds: run.thresholds ?? Array(run.num_levels - 1).fill(0), max_set: 5, k: 1, ...setting,
+    ...method.settings };
+}
+
+function reset() {
+  const entry = entryOf(state.image);
+  if (entry.dropped) {
+    const { sigma, n, settings } = entry.summary;
+    change({ sigma, n, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null)) });
+  } else change(settingsOf(promised()));
+}
+
+function isOfRun() {
+  return run.sigmas.includes(state.sigma) && run.draws.includes(state.n);
+}
+
+// -- asking -------------------------------------------------------------------------------------------------------
+
+onChange((changed) => {
+  if (changed.includes("image")) return openImage();
+  refresh();
+});
+
+async function openImage() {
+  const entry = entryOf(state.image);
+  pin(null);
+  list.mark();
+  growing = false;
+  if (entry.dropped || !isOfRun() || state.test !== run.methods[0].settings.test) reset();
+  else refresh();
+  stage.fit();
+  await showPhoto(entry);
+}
+
+function refresh() {
+  const { setting, method } = promised();
+  list.use(`${setting.sigma} ${setting.n} ${setting.tau} ${method.text}`);
+  dropper.words();
+  controls.show({ max: answers.a?.max_set, stopped: entryOf(state.image).dropped });
+  press(document.querySelectorAll("[data-side]"), "side", state.side);
+  press(document.querySelectorAll("[data-layout]"), "layout", state.layout);
+  byId("colours").value = state.colours;
+  byId("other").value = state.other;
+  byId("split-label").hidden = state.layout !== "swipe";
+  stage.layout(state.layout);
+  if (growing) return;
+  started = performance.now();
+  lanes.a.ask({ ...choice(), ...shown() });
+  if (state.other in PLAIN) showLabels("b", state.other);
+  else lanes.b.ask({ ...choice(run.methods.find(({ text }) => text === state.other).settings), ...shown() });
+  askPixel();
+}
+
+let started = 0;
+
+function shown() {
+  const layers = { layers: LAYERS[state.colours] };
+  return state.highlight === null ? layers : { ...layers, highlight: state.highlight, side: state.side };
+}
+
+// -- showing ------------------------------------------------------------------------------------------------------
+
+function showA(answer, query) {
+  if (query.image !== state.image || growing) return;
+  answers.a = answer;
+  stage.setSize(answer.width, answer.height);
+  painter.certified(stage.panes.a.map, answer, query.layers.split(",")[1] ?? "label");
+  Object.assign(stage.panes.a.map.dataset, { tau: query.tau, method: query.method });
+  stage.title("a", `A: ${METHOD_NAMES[query.method]}${query.method === "level" ? ` ${query.level}` : ""}`);
+  document.body.dataset.milliseconds = (performance.now() - started).toFixed(1);
+  controls.show({ max: answer.max_set, stopped: answer.stopped });
+  tree.show(answer);
+  showLegend(run, answer, query.layers.split(",")[1] ?? "label");
+  showNumbers("a", answer, METHOD_NAMES[query.method]);
+  showBanner(answer);
+}
+
+function showB(answer, query) {
+  if (query.image !== state.image || growing || state.other in PLAIN) return;
+  answers.b = answer;
+  painter.certified(stage.panes.b.map, answer, query.layers.split(",")[1] ?? "label");
+  const name = run.methods.find(({ text }) => text === state.other).name;
+  stage.title("b", `B: ${name}`);
+  showNumbers("b", answer, name);
+}
+
+async function showLabels(pane, which) {
+  const image = state.image;
+  stage.title(pane, pane === "b" ? `B: ${PLAIN[which]}` : PLAIN[which]);
+  stage.note(pane, entryOf(image).dropped ? "none for a dropped image" : "");
+  if (pane === "b") byId("numbers-b").replaceChildren();
+  const canvas = stage.panes[pane].map;
+  canvas.hidden = entryOf(image).dropped;
+  if (entryOf(image).dropped) return;
+  const answer = await ask("/api/labels", { image, which });
+  if (image !== state.image) return;
+  stage.setSize(answer.width, answer.height);
+  painter.truth(canvas, answer);
+}
+
+async function showPhoto(entry) {
+  const missing = run.pictures_missing && !entry.dropped;
+  stage.note("photo", missing ? "no photograph: start certiseg view with --root" : "");
+  stage.panes.b.map.hidden = false;
+  showLabels("truth", "truth");
+  if (missing) return stage.setPhoto(null);
+  const picture = new Image();
+  picture.src = `/api/picture?${new URLSearchParams({ image: entry.name })}`;
+  await picture.decode();
+  if (state.image === entry.name) stage.setPhoto(picture);
+}
+
+function showNumbers(which, answer, name) {
+  const votes = answer.critical === null ? "more than all" : `${answer.critical} of ${answer.n}`;
+  const cells = [percent(answer.abstain, 2), answer.cig === null ? "–" : answer.cig.toFixed(4),
+    answer.accuracy === null ? "–" : percent(answer.accuracy), votes, answer.radius.toFixed(4)];
+  const row = byId(`numbers-${which}`);
+  row.replaceChildren(make("th", { scope: "row", text: `${which.toUpperCase()}: ${name}` }),
+    ...cells.map((text) => make("td", { text })));
+}
+
+function showBanner(answer) {
+  const exploring = answer.differs.length > 0;
+  byId("banner").classList.toggle("exploring", exploring);
+  byId("banner-title").textContent = exploring ? "Exploring: not a certificate" : "A certificate of this run";
+  byId("banner-text").textContent = exploring ? answer.differs.join(", ") : run.promise;
+  byId("recipe-button").hidden = !exploring;
+  byId("reset-button").hidden = !exploring;
+  byId("claim-button").hidden = exploring;
+}
+
+function complain(text) {
+  byId("banner").classList.add("exploring");
+  byId("banner-title").textContent = "Not possible";
+  byId("banner-text").textContent = text;
+  byId("recipe-button").hidden = byId("claim-button").hidden = true;
+  byId("reset-button").hidden = false;
+}
+
+// -- one pixel ----------------------------------------------------------------------------------------------------
+
+function point(pixel, pane) {
+  pointed = pixel ? { ...pixel, pane } : null;
+  if (!pinned) stage.point(pixel);
+  if (!pinned && !pixel) inspector.clear();
+  askPixel();
+}
+
+function pin(pixel, pane = "a") {
+  pinned = pixel ? { ...pixel, pane } : null;
+  stage.root.classList.toggle("pinned", Boolean(pinned));
+  stage.point(pixel);
+  if (pixel) askPixel();
+  else inspector.clear();
+}
+
+function askPixel() {
+  const at = pinned ?? pointed;
+  if (!at || growing) return;
+  const other = at.pane === "b" && !(state.other in PLAIN);
+  const method = other ? run.methods.find(({ text }) => text === state.other).settings : null;
+  lanes.pixel.ask({ ...choice(method), row: at.row, column: at.column });
+}
+
+function showPixel(pixel, query) {
+  if (!pinned && !pointed) return;
+  inspector.show(pixel, { pinned: Boolean(pinned), map: METHOD_NAMES[query.method] });
+}
+
+function movePixel(down, right) {
+  const at = pinned ?? { row: Math.floor(stage.size.height / 2), column: Math.floor(stage.size.width / 2), pane: "a" };
+  const row = Math.min(stage.size.height - 1, Math.max(0, at.row + down));
+  pin({ row, column: Math.min(stage.size.width - 1, Math.max(0, at.column + right)) }, at.pane);
+}
+
+// -- another image ------------------------------------------------------------------------------------------------
+
+function grow(drop) {
+  growing = true;
+  stage.setPhoto(null);
+  stage.setSize(drop.width, drop.height);
+  painter.certified(stage.panes.a.map, drop, "label");
+  for (const name of ["photo", "truth", "b"]) stage.panes[name].map.hidden = name !== "photo";
+  stage.title("a", `A: ${drop.name}, ${drop.shown_draws} draws`);
+  showNumbers("a", drop, METHOD_NAMES[drop.method]);
+  tree.show(drop);
+  byId("banner-title").textContent = "Drawing";
+  byId("banner-text").textContent = `${drop.name}: valid whenever it is stopped (anytime test)`;
+  for (const id of ["recipe-button", "reset-button", "claim-button"]) byId(id).hidden = true;
+}
+
+async function dropped(image) {
+  growing = false;
+  await list.load();
+  change({ image: image ?? state.image, highlight: null });
+}
+
+// -- the rest of the page -----------------------------------------------------------------------------------------
+
+function words(title, text, command = null) {
+  byId("words-title").textContent = title;
+  byId("words-text").textContent = text;
+  byId("words-command").hidden = byId("copy").hidden = command === null;
+  byId("words-command").textContent = command ?? "";
+  byId("words").showModal();
+}
+
+async function recipe() {
+  const { command } = await ask("/api/recipe", choice());
+  words("How to make it a certificate", "These settings were chosen while looking at the votes, so these votes cannot " +
+    "prove anything about them. Fresh draws can: the command below certifies with the same settings and a seed that " +
+    "nobody has seen the draws of. Run it once and keep what it says.", command);
+}
+
+function escape() {
+  pin(null);
+  if (state.highlight !== null) change({ highlight: null });
+}
+
+function listen() {
+  for (const button of document.querySelectorAll("[data-layout]")) {
+    button.addEventListener("click", () => change({ layout: button.dataset.layout }));
+  }
+  byId("colours").addEventListener("change", (event) => change({ colours: event.target.value }));
+  byId("other").addEventListener("change", (event) => {
+    stage.note("b", "");
+    stage.panes.b.map.hidden = false;
+    change({ other: event.target.value });
+  });
+  byId("opacity").addEventListener("input", (event) => stage.root.style.setProperty("--opacity", event.target.value));
+  byId("split").addEventListener("input", (event) => (stage.splitAt = event.target.value));
+  byId("zoom-in").addEventListener("click", () => stage.zoomBy(1.5));
+  byId("zoom-out").addEventListener("click", () => stage.zoomBy(1 / 1.5));
+  byId("zoom-fit").addEventListener("click", () => stage.fit());
+  byId("recipe-button").addEventListener("click", recipe);
+  byId("reset-button").addEventListener("click", reset);
+  byId("claim-button").addEventListener("click", () => words("What is promised", answers.a.claim));
+  byId("copy").addEventListener("click", () => navigator.clipboard.writeText(byId("words-command").textContent));
+  listenToKeys({ escape, movePixel, step: (by) => list.step(by),
+    method: (index) => controls.pick(run.all_methods[index]),
+    single: { l: () => nextLevel(run), "?": () => byId("help").showModal(), "+": () => stage.zoomBy(1.5),
+      "-": () => stage.zoomBy(1 / 1.5), 0: () => stage.fit(),
+      g: () => change({ layout: state.layout === "grid" ? "swipe" : "grid" }),
+      c: () => change({ colours: COLOURS[(COLOURS.indexOf(state.colours) + 1) % COLOURS.length] }) } });
+}
+
+async function begin() {
+  document.title = `${run.name} – certiseg`;
+  byId("run-name").textContent = run.name;
+  byId("run-facts").textContent = `${run.dataset} · ${run.model} · ${run.promise}`;
+  const others = [...run.methods.map(({ text, name }) => [text, name]), ...Object.entries(PLAIN)];
+  byId("other").append(...others.map(([value, text]) => make("option", { value, text })));
+  await list.load();
+  const nested = run.methods.find(({ settings }) => settings.method === "nested") ?? run.methods[0];
+  const other = run.methods.find(({ settings }) => settings.method !== nested.settings.method)?.text ?? "truth";
+  Object.assign(state, { other, method: nested.settings.method }, settingsOf({ setting: run.settings[0], method: nested }));
+  const wanted = fromAddress();
+  const known = { image: entryOf(wanted.image) ? wanted.image : list.images[0].name };
+  if (wanted.other && !others.some(([value]) => value === wanted.other)) wanted.other = other;
+  stage.splitAt = 0.5;
+  listen();
+  change({ ...(known.image === wanted.image ? wanted : {}), ...known });
+}
+
+globalThis.certiseg = { state, change, lanes, stage, answers };
+await begin();
