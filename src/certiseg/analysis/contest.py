@@ -22,6 +22,8 @@ from certiseg.analysis.thresholds import ThresholdSearch, name_of, rank_function
 from certiseg.runs.manifest import Setting
 from certiseg.scores import Scores, scores_of
 
+Interval = tuple[float, float, float]
+"""A value with the ends of its interval."""
 TUNED, HINDSIGHT = "tuned", "hindsight"
 SCORED = ("cig", "ccig", "abstain", "accuracy")
 
@@ -38,12 +40,13 @@ class Contest:
     hindsight: tuple[float, ...]
     note: str
 
-    def difference(self, method: str, score: str, *, against: str = TUNED, draws: int = 1000) -> tuple[float, ...]:
+    def difference(self, method: str, score: str, *, against: str = TUNED, draws: int = 1000) -> Interval:
         """(difference, low, high) of a score, both methods on the same resampled images."""
         ours, theirs = self.pools[method], self.pools[against]
         found = _score(ours, score) - _score(theirs, score)
         samples = ours.resampled(draws=draws)[score] - theirs.resampled(draws=draws)[score]
-        return (found, *percentile_interval(samples))
+        low, high = percentile_interval(samples)
+        return found, low, high
 
     def class_differences(self, method: str, *, against: str = TUNED) -> dict[int, float]:
         """CIG by true class, method minus the other, for the classes that occur."""

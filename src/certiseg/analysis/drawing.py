@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,18 +73,36 @@ def new_figure(
         return figure, figure.subplots(rows, columns, squeeze=False, **grid)
 
 
-def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
+def save_figure(figure: Figure, stem: str | Path, *, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
     """STEM.png and STEM.svg; the same figure gives the same bytes."""
-    import matplotlib as mpl
-
     paths = []
-    for ending, options in ((".png", {"dpi": 150}), (".svg", {"metadata": {"Date": None}})):
+    for ending in endings:
         path = Path(f"{stem}{ending}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context(_SETTINGS), write_atomically(path) as file:
-            figure.savefig(file, format=ending[1:], **options)
+        with write_atomically(path) as file:
+            file.write(figure_bytes(figure, ending[1:]))
         paths.append(path)
     return paths
+
+
+def figure_bytes(figure: Figure, ending: str, *, dpi: int = 150) -> bytes:
+    """The figure as `png` or `svg`."""
+    import matplotlib as mpl
+
+    plain_text(figure)
+    options: dict[str, Any] = {"dpi": dpi} if ending == "png" else {"metadata": {"Date": None}}
+    content = io.BytesIO()
+    with mpl.rc_context(_SETTINGS):
+        figure.savefig(content, format=ending, **options)
+    return content.getvalue()
+
+
+def plain_text(figure: Figure) -> None:
+    """Take every text as it stands: names of images and classes may hold dollar signs, which are no formulas."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # type: ignore[attr-defined]
 
 
 def colour_vertices(vertex: NDArray[np.integer], hierarchy: Hierarchy) -> NDArray[np.uint8]:

@@ -127,6 +127,8 @@ def draw(found: Fluctuations, *, most: int = 20) -> Any:
     axes.set_yticks(range(len(shown)), [_shortened(found.name(each)) for each in shown], fontsize=9)
     if shown:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.xaxis.set_minor_formatter(lambda *_: "")
         axes.set_xlim(max(0.5, shown[-1].pixels / 3), shown[0].pixels * 6)
     axes.set_xlabel("abstained pixels (log scale), with the vertex that covers the set")
     entries = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certiseg.analysis.drawing import BLUE, FAINT, GREEN, INK, RED, method_name, new_figure, save_figure
+from certiseg.analysis.drawing import BLUE, FAINT, GREEN, INK, RED, method_name, new_figure, plain_text, save_figure
 from certiseg.analysis.exports import Column, Table
 from certiseg.analysis.pooling import Pools
 from certiseg.analysis.tables import BASELINE, describe
@@ -123,6 +123,7 @@ def _name_points(axes: Any, points: list[tuple[float, float, str]]) -> None:
     from matplotlib.transforms import Bbox
 
     figure = axes.figure
+    plain_text(figure)
     figure.draw_without_rendering()  # settles the layout, on which the places of names depend
     places = axes.transData.transform([point[:2] for point in points])
     taken: list[Any] = [Bbox([place - 5, place + 5]) for place in places]
@@ -139,6 +140,7 @@ def _name_points(axes: Any, points: list[tuple[float, float, str]]) -> None:
             text = axes.annotate(
                 name, (x, y), xytext=offset, textcoords="offset points", ha=align, fontsize=9, color=INK, weight=weight
             )
+            text.set_parse_math(False)
             box = text.get_window_extent()
             within = box.x0 >= inside.x0 and box.x1 <= inside.x1 and box.y0 >= inside.y0 and box.y1 <= inside.y1
             if within and not any(box.overlaps(other) for other in taken):

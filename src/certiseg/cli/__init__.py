@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from certiseg.errors import InputError
 
-COMMANDS = ("demo", "certify", "evaluate", "tune", "view", "plan", "verify", "hierarchy", "train", "adapt")
+COMMANDS = ("demo", "certify", "evaluate", "tune", "report", "view", "plan", "verify", "hierarchy", "train", "adapt")
 
 
 class _Parser(argparse.ArgumentParser):

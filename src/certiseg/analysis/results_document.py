@@ -1,0 +1,268 @@
+"""docs/results.md: every table and figure of the runs of a plan, and what they show."""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certiseg.analysis import experiments, findings, tables, thresholds
+from certiseg.analysis.contest import Contest, contest
+from certiseg.analysis.contest import to_table as contest_table
+from certiseg.analysis.drawing import figure_bytes
+from certiseg.analysis.experiments import Piece, main_methods
+from certiseg.analysis.exports import Column, Table
+from certiseg.analysis.pooling import Pools
+from certiseg.analysis.published import published_scores
+from certiseg.analysis.results import Plan, step_times
+from certiseg.archive import write_atomically
+from certiseg.runs.folder import RunFolder
+
+FOLDED = 14
+"""Longer tables are folded."""
+PUBLISHED = "cityscapes"
+
+
+def write_document(plan: Plan, out: Path) -> Path:
+    """results.md and the folder results/ beside it; figures of label maps show no photograph."""
+    begun = time.time()
+    (out / "results").mkdir(parents=True, exist_ok=True)
+    contests = [_contest(plan, index) for index in range(len(plan.paper_settings))]
+    parts = [_head(plan), _summary(plan, contests)]
+    for title, text, pieces in _chapters(plan, contests):
+        print(f"writing: {title}", flush=True)
+        parts.append(f"## {title}\n\n{text}\n" if text else f"## {title}\n")
+        parts += [_written(piece, out) for piece in pieces]
+    parts.append(_foot(plan, time.time() - begun))
+    path = out / "results.md"
+    with write_atomically(path) as file:
+        file.write("\n".join(parts).encode())
+    print(f"written: {path}")
+    return path
+
+
+def _contest(plan: Plan, index: int) -> Contest:
+    setting = plan.paper_settings[index]
+    folder = plan.folder_of(setting)
+    return contest(Pools(folder), thresholds.search_thresholds(folder, setting))
+
+
+def _chapters(plan: Plan, contests: list[Contest]) -> Iterable[tuple[str, str, Iterable[Piece]]]:
+    """Headings, their text, and the pieces under them."""
+    whole, some, noisy, setting = plan.all_images, plan.some_images, plan.more_noise, plan.main
+    pools, over_n = Pools(whole), Pools(some)
+    every = _every(plan)
+    yield "Scores on all images", "", experiments.score_pieces(whole, stem=f"-{setting}")
+    text = f"The other settings, on {every} image: {len(over_n.images)} images."
+    shown = tuple(s for s in plan.paper_settings if s.sigma == plan.sigmas[0])
+    pieces = [*experiments.score_pieces(some, settings=shown, stem="-some")]
+    yield f"Scores on {every} image", text, [*pieces, *experiments.score_pieces(noisy, stem="-more-noise")]
+    text = (
+        "CamVid is not among the paper's data sets, so nothing was published to stand beside these figures. For "
+        "orientation, the paper's figures for Cityscapes: another network, other images and classes, and code that "
+        "tests against fewer draws than it counts (docs/guarantee.md). They are no targets."
+    )
+    yield "The paper's figures", text, [Piece("published", "", "", _published(plan))]
+    table = findings.difference_table(contests, _ours(plan), [c.parts[0] + c.parts[1] for c in contests])
+    pieces = [Piece("tuned-everywhere", "", "", table), Piece("tuned", "", "", contest_table(contests[0]))]
+    yield "Against tuned thresholds", _tuning_text(), pieces
+    yield "By class", "", experiments.class_pieces(pools, setting)
+    yield "By level and set size", "", experiments.level_pieces(whole, pools, setting)
+    yield "Boundaries", "", experiments.boundary_pieces(whole, pools, setting)
+    yield "Fluctuations where SegCertify abstains", "", experiments.vote_pieces(whole, setting)
+    text = f"On {every} image, at the draws that the runs kept."
+    yield "Over the number of draws", text, experiments.tradeoff_pieces(some, setting)
+    pieces = [p for p in experiments.tuned_pieces(some, over_n, setting) if p.stem.startswith("thresholds")]
+    yield "Threshold functions", text, pieces
+    text = "Ground truth, the uncertified model and each method; no photographs, for CamVid's terms."
+    yield "Visual results", text, experiments.visual_pieces(whole, pools, setting)
+    yield "Hierarchy", "", [experiments.hierarchy_piece(whole)]
+
+
+def _ours(plan: Plan) -> list[str]:
+    """The methods without thresholds."""
+    return [m for m in main_methods(plan.all_images.manifest.methods) if not m.startswith("adaptive")]
+
+
+def _every(plan: Plan) -> str:
+    return {2: "every second", 3: "every third", 4: "every fourth"}.get(plan.every, f"every {plan.every}th")
+
+
+def _head(plan: Plan) -> str:
+    manifest, setting = plan.all_images.manifest, plan.main
+    few, some = len(plan.all_images.finished()), len(plan.some_images.finished())
+    others = "; ".join(f"sigma {s.sigma:g}, n {s.n}, tau {s.tau:g}" for s in plan.paper_settings[1:])
+    return f"""# Results
+
+`{manifest.model}` on CamVid {plan.split}, certified by every method from the same draws. Written by `make results`;
+every number and every sentence of this page follows from that run. alpha = {manifest.alpha:g} for each image,
+{manifest.correction}, {manifest.test} n, {manifest.n0} selection draws.
+
+- sigma {setting.sigma:g}, n {setting.n}, tau {setting.tau:g}: all {few} images.
+- {others}: {_every(plan)} image ({some} images).
+
+One sampling pass per image and sigma: n = {plan.few[0]} are the first draws of n = {plan.many[0]}. Several methods side
+by side are a comparison; only one that is chosen beforehand is a promise at level alpha. CIG, the certified
+information gain, is 1 if every pixel is certified as its class. The two drives of CamVid {plan.split} are videos, so
+their images resemble each other and bootstrap intervals over images are narrower than they would be over drives.
+"""
+
+
+def _summary(plan: Plan, contests: list[Contest]) -> str:
+    """The paragraphs on what the tables show."""
+    manifest = plan.all_images.manifest
+    pools = Pools(plan.all_images)
+    model = pools.pool(tables.UNCERTIFIED).scores()
+    first, setting = contests[0], plan.main
+    flat = pools.pool(tables.BASELINE, setting).scores()
+    lines = [
+        "## What they show\n",
+        f"Without noise the model gets {model.accuracy:.1%} of the pixels right (mIoU {model.miou or 0:.3f}). At sigma "
+        f"{setting.sigma:g}, n {setting.n}, tau {setting.tau:g} SegCertify certifies {1 - flat.abstain:.1%} of the "
+        f"pixels and {flat.accuracy:.1%} rightly.\n",
+    ]
+    for method in _ours(plan):
+        sentences = [
+            *findings.over_settings(contests, method),
+            findings.against_hindsight(contests, method),
+            *findings.over_settings(contests, method, "ccig"),
+            *findings.over_settings(contests, method, "accuracy"),
+            f"On all images at the first setting: {findings.price(first, method)}",
+            findings.by_class(first, method, manifest.tree.classes),
+        ]
+        lines.append(" ".join(sentences) + "\n")
+    return "\n".join(lines)
+
+
+def _tuning_text() -> str:
+    return (
+        "The thresholds of adaptive are chosen among 120 functions (non-decreasing triples of 0, 0.05, 0.1, 0.25, 0.3, "
+        "0.4, 0.5, 0.7) by CIG on one half of the images and scored on the other, both ways round. Nested and sets "
+        "have nothing to choose; all are scored on the same images."
+    )
+
+
+def _published(plan: Plan) -> Table:
+    rows = []
+    for setting in plan.paper_settings:
+        pools = Pools(plan.folder_of(setting))
+        for method in (m for m in pools.manifest.methods if m.partition(":")[0] in ("segcertify", "adaptive")):
+            theirs = published_scores(PUBLISHED, method, setting)
+            scores = pools.pool(method, setting).scores()
+            rows.append(
+                {
+                    "sigma": setting.sigma,
+                    "n": setting.n,
+                    "tau": setting.tau,
+                    "name": tables.method_name(method),
+                    "cig": scores.cig,
+                    "abstain": scores.abstain,
+                    "their_cig": theirs.get("cig"),
+                    "their_abstain": theirs.get("abstain"),
+                }
+            )
+    columns = (
+        Column("sigma", "sigma", "plain"),
+        Column("n", "n", "count"),
+        Column("tau", "tau", "plain"),
+        Column("name", "method"),
+        Column("cig", "CIG, ours on CamVid", "score"),
+        Column("abstain", "abstain, ours on CamVid", "percent"),
+        Column("their_cig", "CIG, the paper's on Cityscapes", "score"),
+        Column("their_abstain", "abstain, the paper's on Cityscapes", "percent"),
+    )
+    note = "Two data sets: the columns are not to be compared in size, only in how they move with the setting."
+    return Table("Ours on CamVid and the paper's on Cityscapes", note, columns, tuple(rows))
+
+
+def _written(piece: Piece, out: Path) -> str:
+    """A piece as Markdown, with its figure as PNG and, for charts, as SVG."""
+    parts = [f"### {piece.title}\n"] if piece.title else []
+    if piece.text:
+        parts.append(f"{piece.text}\n")
+    if piece.draw is not None:
+        figure, stem = piece.draw(), out / "results" / piece.stem
+        _write(stem.with_name(f"{piece.stem}.png"), _small_png(figure_bytes(figure, "png", dpi=100)))
+        link = f"![{piece.title}](results/{piece.stem}.png)\n"
+        if not piece.maps:
+            _write(stem.with_name(f"{piece.stem}.svg"), figure_bytes(figure, "svg"))
+            link += f"\n[SVG](results/{piece.stem}.svg)\n"
+        parts.append(link)
+    if piece.table is not None:
+        _write(out / "results" / f"{piece.stem}.csv", piece.table.csv().encode())
+        text = f"{piece.table.markdown()}\n[CSV](results/{piece.stem}.csv)\n"
+        title = f"{piece.table.title}, {len(piece.table.rows)} rows"
+        folded = f"<details><summary>{title}</summary>\n\n{text}\n</details>\n"
+        parts.append(folded if len(piece.table.rows) > FOLDED else text)
+    return "\n".join(parts)
+
+
+def _small_png(content: bytes) -> bytes:
+    """The picture in 256 colours: label maps and charts have few."""
+    from PIL import Image
+
+    small = io.BytesIO()
+    with Image.open(io.BytesIO(content)) as picture:
+        reduced = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        reduced.save(small, "PNG", optimize=True)
+    return small.getvalue()
+
+
+def _write(path: Path, content: bytes) -> None:
+    with write_atomically(path) as file:
+        file.write(content)
+
+
+def _foot(plan: Plan, seconds: float) -> str:
+    manifest = plan.all_images.manifest
+    versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
+    lines = [
+        "## How it was made\n",
+        f"- Machine: {_processor()}, {os.cpu_count()} cores, {_memory()}; Python {platform.python_version()}, "
+        f"{versions}; backend {manifest.backend}, {manifest.threads} threads.",
+        f"- Date: {datetime.now(UTC):%Y-%m-%d}. Seeds: {manifest.seed} for the noise, 0 for the bootstrap.",
+        f"- Model: {manifest.model}, fingerprint `{manifest.model_sha256}`.",
+        *_times(plan),
+        f"- Tables and figures from the runs: {seconds / 60:.1f} minutes.",
+        "",
+        "`make results` runs these commands, resumes them where they stopped, and writes this page:\n",
+        *(f"    certiseg {' '.join(command)}" for command in plan.commands().values()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _times(plan: Plan) -> list[str]:
+    lines = []
+    for name, starts in step_times(plan).items():
+        ended = {float(begun): end for begun, end in starts.items() if end is not None}
+        minutes = sum(end - begun for begun, end in ended.items()) / 60
+        broken = len(starts) - len(ended)
+        more = f", after {broken} interrupted start{'s' if broken > 1 else ''}, not counted" if broken else ""
+        lines.append(f"- Run `{name}`, {_passes(plan, name):,} passes of the model: {minutes:.1f} minutes{more}.")
+    return lines
+
+
+def _passes(plan: Plan, name: str) -> int:
+    """Passes of a run, without those whose votes it took from another."""
+    folder = RunFolder(plan.runs / name)
+    manifest = folder.manifest
+    images = len(folder.finished()) - (len(plan.some_images.finished()) if name == "all" else 0)
+    return images * len(manifest.sigmas) * (manifest.n0 + max(manifest.draws)) + len(folder.finished())
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _memory() -> str:
+    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"

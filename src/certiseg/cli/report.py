@@ -1,0 +1,116 @@
+"""certiseg report: a run, or one certificate, as a single HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from certiseg.errors import InputError
+
+if TYPE_CHECKING:
+    from certiseg.runs.folder import RunFolder
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "report",
+        help="a run or a certificate as one HTML file",
+        description="Writes one HTML file that needs nothing else: what is promised, the settings, every table and "
+        "figure, and a gallery of the images. RUN may also be a certificate file of `certiseg certify`. Runs and "
+        "certificates keep no photographs; --root or --image shows them too.",
+        epilog="example: certiseg report runs/camvid --root ../shared/data/camvid --out camvid.html",
+    )
+    parser.add_argument("path", metavar="RUN|CERTIFICATE", help="a run folder, or NAME.certificate.npz")
+    parser.add_argument("--out", metavar="FILE", help="the file to write (default: report.html beside it)")
+    parser.add_argument("--setting", metavar="SIGMA:N:TAU", help="whose figures are drawn (default: the run's first)")
+    parser.add_argument("--images", type=int, default=60, metavar="N", help="at most N in the gallery (default: 60)")
+    parser.add_argument("--root", metavar="DIR", help="the data set, to show the photographs of a run")
+    parser.add_argument("--image", metavar="FILE", help="the photograph of a certificate")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from certiseg.archive import write_atomically
+
+    path = Path(args.path)
+    if not path.exists():
+        raise InputError(f"RUN must be a run folder or a certificate file, got {args.path!r}, which is not there")
+    text = _of_run(args, path) if path.is_dir() else _of_certificate(args, path)
+    out = Path(args.out) if args.out else _beside(path)
+    with write_atomically(out) as file:
+        file.write(text.encode())
+    print(f"written: {out} ({out.stat().st_size / 1e6:.1f} MB); open it in a browser, or print it to PDF")
+    return 0
+
+
+def _beside(path: Path) -> Path:
+    name = path.name.removesuffix(".npz").removesuffix(".certificate")
+    return path / "report.html" if path.is_dir() else path.with_name(f"{name}.report.html")
+
+
+def _of_run(args: argparse.Namespace, path: Path) -> str:
+    from tqdm import tqdm
+
+    from certiseg.report.run_report import run_report
+    from certiseg.runs.folder import RunFolder
+
+    if args.image:
+        raise InputError("--image must be given with a certificate, got a run folder; use --root")
+    if args.images < 0:
+        raise InputError(f"--images must be at least 0, got {args.images}")
+    folder = RunFolder(path)
+    setting, photograph = _setting(args.setting), _photographs(folder, args.root)
+    with tqdm(unit="part", desc="report", disable=None, leave=False, delay=1) as bar:
+
+        def progress(what: str) -> None:
+            bar.set_postfix_str(what)
+            bar.update()
+
+        return run_report(folder, setting=setting, images=args.images, photograph=photograph, progress=progress)
+
+
+def _of_certificate(args: argparse.Namespace, path: Path) -> str:
+    from certiseg.certificate import load_certificate
+    from certiseg.report.certificate_report import certificate_report
+
+    for name in ("setting", "root"):
+        if getattr(args, name):
+            raise InputError(f"--{name} must be given with a run folder, got a certificate file")
+    name = path.name.removesuffix(".npz").removesuffix(".certificate")
+    return certificate_report(load_certificate(path), name, image=_read(args.image) if args.image else None)
+
+
+def _read(path: str) -> Any:
+    import numpy as np
+
+    from certiseg.images import read_image
+
+    return (read_image(path) * 255).round().astype(np.uint8)
+
+
+def _setting(text: str | None) -> Any:
+    from certiseg.runs.manifest import Setting
+
+    if text is None:
+        return None
+    try:
+        sigma, n, tau = text.split(":")
+        return Setting(float(sigma), int(n), float(tau))
+    except ValueError:
+        raise InputError(f"--setting must be SIGMA:N:TAU, for example 0.25:100:0.75, got {text!r}") from None
+
+
+def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:
+    """Where the photographs of a run are found, by name."""
+    if root is None:
+        return lambda _: None
+    from certiseg.datasets import open_dataset
+
+    samples = open_dataset(folder.manifest.dataset, root, split=folder.manifest.split)
+    places = {name: index for index, name in enumerate(samples.names)}
+    missing = [name for name in folder.manifest.images if name not in places]
+    if missing:
+        raise InputError(f"--root must hold the images of the run, but {missing[0]!r} is not there")
+    return lambda name: samples[places[name]].image
