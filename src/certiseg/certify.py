@@ -15,13 +15,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg import kernels
+from certiseg import hits as loops
 from certiseg.certificate import METHODS, Certificate, Method, Settings, Test
 from certiseg.errors import InputError
 from certiseg.hierarchy import ABSTAIN, ROOT, Hierarchy, check_thresholds, flat_hierarchy
+from certiseg.kernels import over_pixels
 from certiseg.stats.anytime import anytime_test
-from certiseg.stats.binomial import CountTest, binomial_test
-from certiseg.stats.correction import CORRECTIONS, Correction
+from certiseg.stats.binomial import MAX_DRAWS, CountTest, binomial_test
+from certiseg.stats.correction import CORRECTIONS, Correction, certain_hits
 from certiseg.stats.nested import finest_links
 from certiseg.stats.radius import agree_with_test, radius, radius_table
 from certiseg.votes import Votes
@@ -35,7 +36,7 @@ class NothingCertifiable(UserWarning):
 
 
 @dataclass(frozen=True)
-class _Chains:
+class Chains:
     """The label sets that a method tests at each pixel."""
 
     hits: NDArray[np.uint16]
@@ -78,8 +79,8 @@ def certify(
     tested = votes.candidate.size if inside is None else int(inside.sum())
     if settings.k > tested:
         raise InputError(f"k must be at most the {tested:,} pixels tested together, got {k}: nothing would be promised")
-    chains = _METHODS[method](votes, hierarchy, settings, inside)
     counting = count_test(votes, settings)
+    chains = chains_of(votes, hierarchy, settings, inside, enough=certain_hits(counting, tested, alpha))
     found = finest_links(chains.hits, counting, alpha=alpha, correction=correction, k=k)
     if found.critical is None:
         warnings.warn(
@@ -108,59 +109,76 @@ def count_test(votes: Votes, settings: Settings) -> CountTest:
 # -- the methods -------------------------------------------------------------------------------------------------
 
 
-def _segcertify(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+def chains_of(
+    votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None, *, enough: int = MAX_DRAWS + 1
+) -> Chains:
+    """The chains of a method and their hits; hits of `enough` or more may be larger than they say."""
+    return _METHODS[settings.method](_Tested(votes, hierarchy, settings, inside, np.uint32(enough)))
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """The tested pixels of an image, one after the other, and what a method needs to know of them."""
+
+    votes: Votes
+    hierarchy: Hierarchy
+    settings: Settings
+    inside: NDArray[Any] | None
+    enough: np.uint32
+
+    def pick(self, name: str) -> NDArray[Any]:
+        """An array of the votes at the tested pixels, as (N,) or (N, K)."""
+        return _pick(getattr(self.votes, name), self.inside)
+
+    def hits(self, links: int, loop: Callable[..., None], *arrays: NDArray[Any]) -> NDArray[np.uint16]:
+        """(links, N): what a loop finds from the counts and other arrays."""
+        counts = self.pick("counts")
+        hits = np.empty((links, len(counts)), np.uint16)
+        over_pixels(loop, len(counts), counts, *arrays, self.enough, hits)
+        return hits
+
+
+def _segcertify(tested: _Tested) -> Chains:
     """Level 0 everywhere: the candidate class itself."""
-    return _fixed_level(votes, hierarchy, inside, 0)
+    hits = tested.pick("candidate_hits")[None]
+    return Chains(hits, np.zeros(hits.shape, np.uint8))
 
 
-def _level(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+def _level(tested: _Tested) -> Chains:
     """Non-adaptive-H_l: the given level everywhere."""
-    assert settings.level is not None
-    return _fixed_level(votes, hierarchy, inside, settings.level)
+    return _at_levels(tested, np.full(len(tested.pick("candidate")), tested.settings.level, np.uint8))
 
 
-def _adaptive(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+def _adaptive(tested: _Tested) -> Chains:
     """The paper's AdaptiveCertify: the level is the number of thresholds t with gap <= t."""
-    assert settings.thresholds is not None
-    gap = _pick(votes.gap, inside)
+    gap = tested.pick("gap")
     level = np.empty(len(gap), np.uint8)
-    kernels.over_pixels(kernels.levels_of_gaps, len(gap), gap, np.array(settings.thresholds, np.float64), level)
-    counts, candidate = _pick(votes.counts, inside), _pick(votes.candidate, inside)
-    hits = np.empty((1, len(counts)), np.uint16)
-    kernels.over_pixels(kernels.level_hits, len(counts), counts, candidate, level, _masks(hierarchy), hits)
-    return _Chains(hits, level[None])
+    over_pixels(loops.levels_of_gaps, len(gap), gap, np.array(tested.settings.thresholds, np.float64), level)
+    return _at_levels(tested, level)
 
 
-def _nested(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+def _at_levels(tested: _Tested, level: NDArray[np.uint8]) -> Chains:
+    """One vertex of each pixel: K(candidate, level)."""
+    arrays = tested.pick("candidate"), tested.pick("candidate_hits"), level, _masks(tested.hierarchy)
+    return Chains(tested.hits(1, loops.level_hits, *arrays), level[None])
+
+
+def _nested(tested: _Tested) -> Chains:
     """Every level of the candidate's path to the root, finest first; abstentions count at the last level."""
-    counts, candidate = _pick(votes.counts, inside), _pick(votes.candidate, inside)
-    hits = np.empty((hierarchy.num_levels, len(counts)), np.uint16)
-    kernels.over_pixels(kernels.path_hits, len(counts), counts, candidate, _masks(hierarchy), hits)
-    levels = [*range(hierarchy.num_levels), hierarchy.num_levels - 1]
-    return _Chains(hits, np.array(levels, np.uint8))
+    levels = tested.hierarchy.num_levels
+    arrays = tested.pick("candidate"), tested.pick("candidate_hits"), _masks(tested.hierarchy)
+    return Chains(tested.hits(levels, loops.path_hits, *arrays), np.array([*range(levels), levels - 1], np.uint8))
 
 
-def _sets(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> _Chains:
+def _sets(tested: _Tested) -> Chains:
     """The best ranked class, the two best, ... up to max_set; these sets have no level."""
-    assert settings.max_set is not None
-    counts, ranking = _pick(votes.counts, inside), _pick(votes.ranking, inside)
-    hits = np.empty((settings.max_set, len(counts)), np.uint16)
-    kernels.over_pixels(kernels.set_hits, len(counts), counts, ranking, hits)
-    return _Chains(hits, np.zeros(settings.max_set + 1, np.uint8))
+    longest = tested.settings.max_set
+    assert longest is not None
+    arrays = tested.pick("ranking"), tested.pick("candidate_hits")
+    return Chains(tested.hits(longest, loops.set_hits, *arrays), np.zeros(longest + 1, np.uint8))
 
 
-def _fixed_level(votes: Votes, hierarchy: Hierarchy, inside: NDArray[Any] | None, level: int) -> _Chains:
-    counts, candidate = _pick(votes.counts, inside), _pick(votes.candidate, inside)
-    hits = np.empty((1, len(counts)), np.uint16)
-    if level == 0:
-        kernels.over_pixels(kernels.candidate_hits, len(counts), counts, candidate, hits)
-    else:
-        masks = np.ascontiguousarray(_masks(hierarchy)[:, level : level + 1])
-        kernels.over_pixels(kernels.path_hits, len(counts), counts, candidate, masks, hits)
-    return _Chains(hits, np.broadcast_to(np.uint8(level), (1, len(counts))))
-
-
-_METHODS: dict[Method, Callable[[Votes, Hierarchy, Settings, NDArray[Any] | None], _Chains]] = {
+_METHODS: dict[Method, Callable[[_Tested], Chains]] = {
     "segcertify": _segcertify,
     "level": _level,
     "adaptive": _adaptive,
@@ -176,7 +194,7 @@ def _maps(
     votes: Votes,
     hierarchy: Hierarchy,
     settings: Settings,
-    chains: _Chains,
+    chains: Chains,
     link: NDArray[np.uint8],
     inside: NDArray[Any] | None,
 ) -> dict[str, NDArray[Any]]:
@@ -188,15 +206,13 @@ def _maps(
         vertex = np.full(link.shape, ABSTAIN, np.int16)
         ranking = _pick(votes.ranking, inside)
         tree = hierarchy.ancestors, hierarchy.members, np.int16(ROOT)
-        kernels.over_pixels(kernels.covers, len(link), ranking, set_size, *tree, vertex)
+        over_pixels(loops.covers, len(link), ranking, set_size, *tree, vertex)
     else:
-        # A single link's hits are done with, and fresh memory would cost more than the loop.
-        single = len(chains.hits) == 1
-        vertex = chains.hits[0].view(np.int16) if single else np.empty(link.shape, np.int16)
+        vertex = np.empty(link.shape, np.int16)
         candidate = _pick(votes.candidate, inside)
         table = np.pad(hierarchy.ancestors.astype(np.int16), ((0, 0), (0, 1)), constant_values=ABSTAIN)
         links = np.uint8(len(chains.hits))
-        kernels.over_pixels(kernels.vertices_at, len(link), candidate, level, link, links, table, vertex)
+        over_pixels(loops.vertices_at, len(link), candidate, level, link, links, table, vertex)
     return {
         "vertex": _place(vertex, votes.size, inside, ABSTAIN),
         "level": _place(level, votes.size, inside, 0),
@@ -244,7 +260,7 @@ def radius_map(certificate: Certificate) -> NDArray[np.float64]:
     """R_i = sigma * Phi^-1(lower confidence bound of the share) of every pixel's certified or last tested label."""
     votes, settings = certificate.votes, certificate.settings
     inside = _check_region(votes, certificate.region)
-    chains = _METHODS[settings.method](votes, certificate.hierarchy, settings, inside)
+    chains = chains_of(votes, certificate.hierarchy, settings, inside)
     links = len(chains.hits)
     last = np.zeros(chains.hits.shape[1], np.intp)
     if links > 1:

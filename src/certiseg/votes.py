@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certiseg import hits as loops
 from certiseg import kernels
 from certiseg.archive import Archive, digest, read_archive, write_archive
 from certiseg.errors import InputError
@@ -52,6 +53,8 @@ class Votes:
     """The law of the noise; grid: rounded to whole grey levels."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Model, backend, threads, batch size, versions: what redrawing the votes needs to know."""
+    candidate_hits: NDArray[np.uint16] = field(init=False, repr=False)
+    """(H, W): votes for the candidate, kept from the check of all counts."""
 
     def __post_init__(self) -> None:
         if self.counts.ndim != 3 or self.counts.dtype.kind not in "iu":
@@ -89,8 +92,15 @@ class Votes:
             raise InputError(f"classes must name the {num_classes} classes, got {len(self.classes)}")
         if not (np.isfinite(self.gap).all() and self.gap.min() >= 0):
             raise InputError("gap must be finite and not negative")
-        for k, counts in ((self.n, self.counts), *self.snapshots.items()):
-            if counts.shape != self.counts.shape or not kernels.count_totals_equal(_by_pixel(counts), np.uint32(k)):
+        hits = np.empty(self.size, np.uint16)
+        object.__setattr__(self, "candidate_hits", hits)
+        maps = _by_pixel(self.counts), np.ascontiguousarray(self.candidate).reshape(-1)
+        right = {self.n: all(kernels.over_pixels(loops.candidate_hits, hits.size, *maps, self.n, hits.reshape(-1)))}
+        for k, counts in self.snapshots.items():
+            same = counts.shape == self.counts.shape
+            right[k] = same and kernels.count_totals_equal(_by_pixel(counts), np.uint32(k))
+        for k in right:
+            if not right[k]:
                 raise InputError(f"counts of every pixel must add up to the number of draws, {k}")
 
     @property
