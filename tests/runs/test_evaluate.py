@@ -251,8 +251,8 @@ sys.path.insert(0, {tests!r})
 from tests.runs.test_evaluate import Images, make_manifest
 from certiseg.runs.evaluate import Progress, evaluate_dataset
 from certiseg.runs.folder import RunFolder
-import certiseg.votes
-certiseg.votes._CHECKPOINT_SECONDS = 0.0
+import certiseg.engines.here
+certiseg.engines.here.CHECKPOINT_SECONDS = 0.0
 images = Images(6)
 manifest, model = make_manifest(images, sigmas=(0.1,))
 progress = Progress(draws=lambda _: print("draw", flush=True), image=lambda *_: print("image", flush=True))

@@ -1,7 +1,7 @@
-"""The loop of a run: one sampling pass per image and sigma, every setting and method from the same votes.
+"""A run: one sampling pass per image and sigma, every setting and method from the same votes.
 
-Everything is written atomically and in one order, the rows of an image last. A run that was killed goes on with the
-first image without rows; what it had drawn of that image is kept in a checkpoint. The result does not depend on it.
+Everything is written atomically, the rows of an image last. A run that was killed goes on with the first image without
+rows; what was drawn of it is kept as partial votes. Neither that nor the engine that draws changes a byte of the result.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol
 
 from certiseg.archive import write_atomically
-from certiseg.certificate import Certificate
 from certiseg.errors import InputError
-from certiseg.runs.folder import RunFolder, write_map
+from certiseg.runs.folder import RunFolder
 from certiseg.runs.manifest import Manifest, require_same
-from certiseg.runs.table import certificate_rows, prediction_rows, write_rows, write_table
-from certiseg.scores import PixelSums, sum_pixels
-from certiseg.votes import Votes, load_votes, sample
+from certiseg.runs.table import write_table
+from certiseg.scores import PixelSums
+
+if TYPE_CHECKING:
+    from certiseg.engines.drive import Engine
 
 
 class Samples(Protocol):
@@ -30,6 +28,28 @@ class Samples(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Every k-th image of a run, from the i-th: a run of its own in a folder of its own, to be merged."""
+
+    number: int
+    count: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.count:
+            raise InputError(f"shard must be i/k with i in 1..k, got {self}; for example 1/4, 2/4, 3/4 and 4/4")
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def holds(self, index: int) -> bool:
+        """Whether the image at this place belongs to the shard."""
+        return index % self.count == self.number - 1
+
+
+WHOLE = Shard(1, 1)
 
 
 @dataclass
@@ -48,125 +68,68 @@ def evaluate_dataset(
     folder: RunFolder,
     manifest: Manifest,
     samples: Samples,
-    segmenter: Any,
+    segmenter: Any = None,
     *,
+    engine: Engine | None = None,
     progress: Progress | None = None,
-    only: Callable[[int], bool] = lambda _: True,
+    shard: Shard = WHOLE,
 ) -> dict[str, str]:
     """Run, or resume, an evaluation; returns the images that were left out, with the reason.
 
-    only: which images, by index, this process takes (for shards); the table is written when all rows are there.
+    engine: what draws; without one, this process does, with the segmenter.
+    shard: which images are taken here; the table is written when all images of the manifest are done.
     """
-    progress = progress or Progress()
+    from certiseg.engines.drive import drive
+    from certiseg.engines.here import Here
+
+    if shard.count > len(manifest.images):
+        raise InputError(
+            f"shard must be of at most as many shards as images, {len(manifest.images)}, got {shard}; use fewer"
+        )
     folder.create()
     with folder.locked():
         folder.sweep()
-        _enter_manifest(folder, manifest)
-        left_out: dict[str, str] = {}
-        for index, name in enumerate(manifest.images):
-            if not only(index):
-                continue
-            if not folder.rows_path(name).is_file():
-                try:
-                    _evaluate_image(folder, manifest, name, samples[index], segmenter, progress)
-                except InputError as error:
-                    left_out[name] = str(error)
-            else:
-                progress.draws((manifest.n0 + max(manifest.draws)) * len(manifest.sigmas))
-            progress.image(name, progress)
-        _finish(folder, manifest, left_out)
+        _enter(folder, manifest, shard)
+        engine = engine or Here(segmenter, folder)
+        left_out = drive(folder, samples, engine, progress or Progress(), takes=shard.holds)
+        _finish(folder, left_out, shard)
     return left_out
 
 
-def _enter_manifest(folder: RunFolder, manifest: Manifest) -> None:
-    if folder.manifest_path.exists():
-        require_same(folder.manifest, manifest, folder.manifest_path)
-    else:
+def _enter(folder: RunFolder, manifest: Manifest, shard: Shard) -> None:
+    """Write manifest and shard before anything else, or compare them with what is there."""
+    if not folder.manifest_path.exists():
         manifest.save(folder.manifest_path)
-
-
-def _evaluate_image(
-    folder: RunFolder, manifest: Manifest, name: str, sample_: Any, segmenter: Any, progress: Progress
-) -> None:
-    label = _checked_label(sample_, manifest)
-    prediction = segmenter.predict(sample_.image)
-    write_map(folder.prediction_path(name), prediction)
-    write_map(folder.label_path(name), label)
-    rows = prediction_rows(name, prediction, label, manifest.tree.num_classes)
-    for sigma in manifest.sigmas:
-        votes = _votes(folder, manifest, name, sigma, sample_.image, segmenter, progress)
-        for setting in (s for s in manifest.each_setting() if s.sigma == sigma):
-            of_setting = votes.first(setting.n)
-            for method in manifest.methods:
-                certificate = folder.certify(of_setting, setting, method)
-                relative = f"../votes/{folder.votes_path(name, sigma).name}"
-                certificate.save(folder.certificate_path(name, setting, method), votes_path=relative)
-                rows += certificate_rows(name, setting, method, certificate, label)
-                if setting == manifest.each_setting()[0]:
-                    _add(progress, method, certificate, label)
-    write_rows(folder.rows_path(name), rows)
-
-
-def _votes(
-    folder: RunFolder,
-    manifest: Manifest,
-    name: str,
-    sigma: float,
-    image: NDArray[np.uint8],
-    segmenter: Any,
-    progress: Progress,
-) -> Votes:
-    """The votes of one image: those of an earlier start of the run, or freshly drawn."""
-    path = folder.votes_path(name, sigma)
-    if path.is_file():
-        progress.draws(manifest.n0 + max(manifest.draws))
-        return load_votes(path)
-    votes = sample(
-        segmenter,
-        image,
-        sigma=sigma,
-        n0=manifest.n0,
-        n=max(manifest.draws),
-        seed=manifest.seed,
-        batch_size=manifest.batch_size,
-        max_set=_longest_set(manifest),
-        snapshots=manifest.draws[:-1],
-        temperature=manifest.temperature,
-        noise=manifest.noise,
-        checkpoint=folder.partial_path(name, sigma),
-        progress=progress.draws,
-    )
-    votes.save(path)
-    return votes
-
-
-def _longest_set(manifest: Manifest) -> int:
-    sizes = [int(method.partition(":")[2]) for method in manifest.methods if method.startswith("sets:")]
-    return min(max([5, *sizes]), manifest.tree.num_classes)
-
-
-def _checked_label(sample_: Any, manifest: Manifest) -> NDArray[np.integer]:
-    if sample_.label is None:
-        raise InputError("label must be there to evaluate, got none")
-    if not (sample_.label != 255).any():
-        raise InputError("label must have a pixel that is not void, got none")
-    return sample_.label
-
-
-def _add(progress: Progress, method: str, certificate: Certificate, label: NDArray[np.integer]) -> None:
-    sums = sum_pixels(certificate, label)
-    progress.sums[method] = progress.sums[method] + sums if method in progress.sums else sums
-
-
-def _finish(folder: RunFolder, manifest: Manifest, left_out: dict[str, str]) -> None:
-    """The table, once every image has its rows or was left out."""
-    done = folder.finished()
-    if len(done) + len(left_out) < len(manifest.images):
+        if shard != WHOLE:
+            with write_atomically(folder.shard_path) as file:
+                file.write(json.dumps({"format_version": 1, "shard": str(shard)}).encode())
         return
+    require_same(folder.manifest, manifest, folder.manifest_path)
+    if (there := shard_of(folder)) != shard:
+        raise InputError(
+            f"{folder.path}: must be resumed as the shard that it is, {there}, got {shard}; use a new --out"
+        )
+
+
+def shard_of(folder: RunFolder) -> Shard:
+    """The shard that a folder holds; 1/1 for a whole run."""
+    if not folder.shard_path.is_file():
+        return WHOLE
+    try:
+        number, count = json.loads(folder.shard_path.read_text("utf-8"))["shard"].split("/")
+        return Shard(int(number), int(count))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder.shard_path}: must name a shard, got: {error}") from None
+
+
+def _finish(folder: RunFolder, left_out: dict[str, str], shard: Shard) -> None:
+    """The list of images that were left out and, for a whole run, the table."""
     if left_out:
         with write_atomically(folder.left_out_path) as file:
             file.write(json.dumps(left_out, indent=1).encode())
-    elif folder.left_out_path.exists():
-        folder.left_out_path.unlink()
-    if done:
-        write_table(folder.table_path, (folder.rows_path(name) for name in done))
+    else:
+        folder.left_out_path.unlink(missing_ok=True)
+    if shard == WHOLE:
+        finished = folder.finished()
+        if finished:
+            write_table(folder.table_path, (folder.rows_path(name) for name in finished))

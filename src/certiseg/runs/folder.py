@@ -6,8 +6,10 @@ predictions/NAME.png                   the model's labels without noise (not cer
 labels/NAME.png                        the ground truth, so that a run can be analysed where the data set is not
 certificates/NAME.SETTING.METHOD.npz   certificates, referring to the votes
 rows/NAME.json                         the sums of one image; written last, so its presence means "done"
+partial/NAME/RANGES.npz                votes of some draws of an image that is not done yet
 table.parquet                          all rows
 left_out.json                          images that could not be used, and why
+shard.json                             in the folder of a shard: which one
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import shutil
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -35,8 +38,10 @@ PARTS = ("votes", "predictions", "labels", "certificates", "rows", "partial")
 class RunFolder:
     """Paths and files of one run."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, manifest: Manifest | None = None) -> None:
         self.path = Path(path)
+        if manifest is not None:
+            self.manifest = manifest
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -54,6 +59,10 @@ class RunFolder:
     def left_out_path(self) -> Path:
         return self.path / "left_out.json"
 
+    @property
+    def shard_path(self) -> Path:
+        return self.path / "shard.json"
+
     def create(self) -> None:
         """Make the folder and its parts."""
         for part in PARTS:
@@ -67,8 +76,16 @@ class RunFolder:
     def votes_path(self, name: str, sigma: float) -> Path:
         return self.path / "votes" / f"{file_name(name)}.sigma{sigma:g}.npz"
 
-    def partial_path(self, name: str, sigma: float) -> Path:
-        return self.path / "partial" / f"{file_name(name)}.sigma{sigma:g}.npz"
+    def partial_folder(self, name: str) -> Path:
+        return self.path / "partial" / file_name(name)
+
+    def parts(self, name: str, sigma: float) -> list[Path]:
+        """Partial votes of an image, in a settled order."""
+        return sorted(self.partial_folder(name).glob(f"sigma{sigma:g}_*.npz"))
+
+    def remove_parts(self, name: str) -> None:
+        """Remove what is not needed once an image is done."""
+        shutil.rmtree(self.partial_folder(name), ignore_errors=True)
 
     def certificate_path(self, name: str, setting: Setting, method: str) -> Path:
         plain = method.replace(":", "").replace(",", "-")
@@ -82,6 +99,15 @@ class RunFolder:
 
     def label_path(self, name: str) -> Path:
         return self.path / "labels" / f"{file_name(name)}.png"
+
+    def files_of(self, name: str) -> list[Path]:
+        """Every file of a finished image, the rows last."""
+        manifest = self.manifest
+        found = [self.prediction_path(name), self.label_path(name)]
+        found += [self.votes_path(name, sigma) for sigma in manifest.sigmas]
+        certificates = [(setting, method) for setting in manifest.each_setting() for method in manifest.methods]
+        found += [self.certificate_path(name, setting, method) for setting, method in certificates]
+        return [*found, self.rows_path(name)]
 
     def finished(self) -> list[str]:
         """Images whose rows are there, in the manifest's order."""

@@ -1,0 +1,65 @@
+"""The engine of this process: one task at a time, straight in the run folder."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from certiseg.engines.work import Answer, Task, perform
+from certiseg.runs.folder import RunFolder
+
+CHECKPOINT_SECONDS = 20.0
+"""How much of the drawing a killed process may lose."""
+
+
+class Here:
+    """Draws with a segmenter of this process."""
+
+    workers = 1
+    ahead = 0
+    shares_folder = True
+    draws_per_task: int | None = None
+
+    def __init__(self, segmenter: Any, folder: RunFolder) -> None:
+        self.segmenter, self.folder = segmenter, folder
+        self.task: Task | None = None
+        self.places: Counter[str] = Counter()
+
+    @property
+    def seconds(self) -> float:
+        return CHECKPOINT_SECONDS
+
+    @property
+    def free(self) -> int:
+        return int(self.task is None)
+
+    def submit(self, task: Task) -> None:
+        """Keep the task for `next`."""
+        self.task = task
+
+    def next(self, each: Callable[[int], None]) -> tuple[Task, Answer]:
+        """Do the task."""
+        task, self.task = self.task, None
+        assert task is not None
+        with _threads(self.folder.manifest.threads):
+            answer = perform(task, self.segmenter, self.folder, each=each)
+        self.places[answer.place] += answer.draws
+        return task, answer
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """As many threads as the manifest says: sums inside the model may depend on it."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
