@@ -3,6 +3,8 @@
 import { byId, make, percent, rgb, swatch } from "./elements.js";
 import { hexColour, largest } from "./paint.js";
 
+const MOST_LABELS = 7;
+
 export function showLegend(run, answer, colours) {
   const ways = { label: byLabel, radius: byRadius, reason: byReason };
   byId("legend").replaceChildren(...ways[colours](run, answer));
@@ -16,8 +18,8 @@ function entry(colour, text) {
 function byLabel(run, answer) {
   const order = answer.shares.map((share, id) => ({ share, id })).filter(({ share }) => share > 0);
   order.sort((a, b) => b.share - a.share);
-  const entries = order.slice(0, 9).map(({ id }) => entry(run.vertices[id].colour, run.vertices[id].name));
-  if (order.length > 9) entries.push(make("span", { class: "quiet", text: `and ${order.length - 9} more` }));
+  const entries = order.slice(0, MOST_LABELS).map(({ id }) => entry(run.vertices[id].colour, run.vertices[id].name));
+  if (order.length > MOST_LABELS) entries.push(make("span", { class: "quiet", text: `and ${order.length - MOST_LABELS} more` }));
   if (answer.root_share > 0) entries.push(entry(run.colours.root, "set under no vertex"));
   return [...entries, entry(null, `abstained ${percent(answer.abstain)}`)];
 }

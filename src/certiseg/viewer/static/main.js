@@ -119,7 +119,7 @@ function showA(answer, query) {
   stage.setSize(answer.width, answer.height);
   painter.certified(stage.panes.a.map, answer, query.layers.split(",")[1] ?? "label");
   Object.assign(stage.panes.a.map.dataset, { tau: query.tau, method: query.method });
-  stage.title("a", `A: ${METHOD_NAMES[query.method]}${query.method === "level" ? ` ${query.level}` : ""}`);
+  stage.title("a", `A: ${METHOD_NAMES[query.method]}${query.method === "level" ? ` ${query.level}` : ""}`, scoresOf(answer));
   document.body.dataset.milliseconds = (performance.now() - started).toFixed(1);
   controls.show({ max: answer.max_set, stopped: answer.stopped });
   tree.show(answer);
@@ -133,7 +133,7 @@ function showB(answer, query) {
   answers.b = answer;
   painter.certified(stage.panes.b.map, answer, query.layers.split(",")[1] ?? "label");
   const name = run.methods.find(({ text }) => text === state.other).name;
-  stage.title("b", `B: ${name}`);
+  stage.title("b", `B: ${name}`, scoresOf(answer));
   showNumbers("b", answer, name);
 }
 
@@ -163,6 +163,11 @@ async function showPhoto(entry) {
   if (state.image === entry.name) stage.setPhoto(picture);
 }
 
+function scoresOf(answer) {
+  const cig = answer.cig === null ? "" : `CIG ${answer.cig.toFixed(3)}, `;
+  return `${cig}abstained ${percent(answer.abstain)}`;
+}
+
 function showNumbers(which, answer, name) {
   const votes = answer.critical === null ? "more than all" : `${answer.critical} of ${answer.n}`;
   const cells = [percent(answer.abstain, 2), answer.cig === null ? "–" : answer.cig.toFixed(4),
@@ -176,7 +181,8 @@ function showBanner(answer) {
   const exploring = answer.differs.length > 0;
   byId("banner").classList.toggle("exploring", exploring);
   byId("banner-title").textContent = exploring ? "Exploring: not a certificate" : "A certificate of this run";
-  byId("banner-text").textContent = exploring ? answer.differs.join(", ") : run.promise;
+  const few = answer.critical === null ? [`${answer.n} draws are too few to certify anything here`] : [];
+  byId("banner-text").textContent = [...few, ...(exploring ? answer.differs : [run.promise])].join(", ");
   byId("recipe-button").hidden = !exploring;
   byId("reset-button").hidden = !exploring;
   byId("claim-button").hidden = exploring;
@@ -234,7 +240,7 @@ function grow(drop) {
   stage.setSize(drop.width, drop.height);
   painter.certified(stage.panes.a.map, drop, "label");
   for (const name of ["photo", "truth", "b"]) stage.panes[name].map.hidden = name !== "photo";
-  stage.title("a", `A: ${drop.name}, ${drop.shown_draws} draws`);
+  stage.title("a", `A: ${drop.name}, ${drop.shown_draws} draws`, scoresOf({ ...drop, cig: null }));
   showNumbers("a", drop, METHOD_NAMES[drop.method]);
   tree.show(drop);
   byId("banner-title").textContent = "Drawing";

@@ -1,5 +1,7 @@
 // The panes in the middle: photograph, ground truth and two certified maps, zoomed and panned in step.
 
+import { make } from "./elements.js";
+
 const PANES = { photo: "Image", truth: "Ground truth", a: "A", b: "B" };
 
 export class Stage {
@@ -35,6 +37,7 @@ export class Stage {
   setSize(width, height) {
     this.size = { width, height };
     this.root.style.setProperty("--ratio", `${width} / ${height}`);
+    this.root.parentElement.style.setProperty("--wide", width / height);
     this.place();
   }
 
@@ -46,8 +49,8 @@ export class Stage {
     }
   }
 
-  title(name, text) {
-    this.panes[name].caption.textContent = text;
+  title(name, text, scores = "") {
+    this.panes[name].caption.replaceChildren(`${text} `, make("span", { text: scores }));
     this.panes[name].map.setAttribute("aria-label", text);
   }
 
