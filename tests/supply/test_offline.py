@@ -45,7 +45,7 @@ def place(tmp_path):
 
 def run(place, *commands):
     """Exit codes of the commands, and what they tried to reach."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]), "OMP_NUM_THREADS": "1"}
     call = [sys.executable, "-m", "tests.supply.offline", json.dumps([command.split() for command in commands])]
     done = subprocess.run(call, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
     assert "ANSWER" in done.stdout, done.stderr
