@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee audit test-wheel bench train-compact train-denoiser remedies clean
+.PHONY: setup demo test check guarantee audit test-wheel bench results train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
@@ -35,6 +35,9 @@ test-wheel: setup  ## the wheel: built, complete, and at work in an environment 
 
 bench: setup  ## ratios of speed and memory, on an idle machine
 	$(BIN)/python -m benchmarks
+
+results: setup  ## `compact` on CamVid test by every method; writes docs/results.md; needs ../shared and an hour, resumable
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m certiseg.analysis.results --root $(SHARED)/camvid
 
 TRAIN = OMP_WAIT_POLICY=PASSIVE $(BIN)/certiseg train
 COMMON = --resume --sigma 0.25 --noise mixed --noisy-share 0.6 --batch-size 8 --crop 256 336 --scale 0.7 1.6 \

@@ -122,7 +122,7 @@ def chips(entries: Sequence[tuple[Sequence[int], str]]) -> str:
 def map_uri(colours: NDArray[np.uint8], *, most: int = 480) -> str:
     """A map in few colours as an inline PNG, at most so many pixels wide; nothing is blended."""
     step = max(1.0, colours.shape[1] / most)
-    rows, columns = (np.arange(int(size / step)) * step for size in colours.shape[:2])
+    rows, columns = (np.arange(max(1, round(size / step))) * step for size in colours.shape[:2])
     small = colours[rows.astype(np.intp)[:, None], columns.astype(np.intp)[None]]
     packed = small.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
     found, index = np.unique(packed, return_inverse=True)

@@ -1,0 +1,84 @@
+"""certiseg report: files in, one HTML file out; what cannot be reported is one sentence."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import certiseg as cs
+from certiseg.cli import main
+from certiseg.models.synthetic import synthetic_scene
+
+from ..analysis.conftest import make_run
+
+
+def report(*arguments):
+    try:
+        return main(["report", *map(str, arguments)])
+    except SystemExit as stop:
+        return stop.code
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("cli") / "run", methods=("segcertify", "nested"), settings=((60, 0.75),))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    model, path = synthetic_scene(), tmp_path_factory.mktemp("cli") / "scene.certificate.npz"
+    votes = cs.sample(model, model.image, sigma=0.25, n=60)
+    cs.certify(votes, cs.load_hierarchy("camvid"), method="nested").save(path)
+    return path
+
+
+def test_a_run_is_written_beside_itself_or_where_asked(run, tmp_path, capsys):
+    assert report(run.path, "--images", 1) == 0
+    assert "report.html" in capsys.readouterr().out
+    text = (run.path / "report.html").read_text("utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "1 of 4 images" in text
+    assert report(run.path, "--images", 1, "--setting", "0.03:60:0.75", "--out", tmp_path / "other.html") == 0
+    assert (tmp_path / "other.html").read_text("utf-8") == text
+
+
+def test_a_certificate_is_reported_with_its_photograph(certificate, tmp_path):
+    assert report(certificate) == 0
+    page = certificate.with_name("scene.report.html").read_text("utf-8")
+    assert "<h1>certiseg: scene</h1>" in page
+    Image.fromarray(np.zeros((*cs.load_certificate(certificate).vertex.shape, 3), np.uint8)).save(tmp_path / "i.png")
+    assert report(certificate, "--image", tmp_path / "i.png", "--out", tmp_path / "c.html") == 0
+    assert "data:image/jpeg" in (tmp_path / "c.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["RUN/nowhere"], "not there"),
+        (["EMPTY"], "run folder"),
+        (["TEXT"], "certificate"),
+        (["RUN", "--setting", "0.25:100"], "SIGMA:N:TAU"),
+        (["RUN", "--setting", "0.5:100:0.75"], "one of the run's"),
+        (["RUN", "--images", "-1"], "--images"),
+        (["RUN", "--image", "x.png"], "--image"),
+        (["RUN", "--root", "EMPTY"], "blocks"),
+        (["RUN", "--out", "EMPTY/no/report.html"], "folder must exist"),
+        (["CERTIFICATE", "--setting", "0.25:60:0.75"], "--setting"),
+        (["CERTIFICATE", "--root", "EMPTY"], "--root"),
+        (["CERTIFICATE", "--image", "nowhere.png"], "nowhere.png"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, key, run, certificate, tmp_path, capsys):
+    (tmp_path / "text.npz").write_text("no certificate")
+    places = {"RUN": run.path, "EMPTY": tmp_path, "TEXT": tmp_path / "text.npz", "CERTIFICATE": certificate}
+    for name, path in places.items():
+        arguments = [argument.replace(name, str(path)) for argument in arguments]
+    assert report(*arguments) == 2
+    message = capsys.readouterr().err.strip()
+    assert key in message
+    assert "\n" not in message
+
+
+def test_photographs_must_be_those_of_the_run(tmp_path, capsys):
+    folder = make_run(tmp_path / "run", dataset="streets", methods=("segcertify",), settings=((60, 0.75),))
+    assert report(folder.path, "--root", tmp_path) == 2
+    assert "drive/0" in capsys.readouterr().err
