@@ -238,7 +238,8 @@ def sample(
 
     noise: gaussian, or grid: rounded to whole grey levels, for 8-bit images and without a floating-point gap.
     stop: asked every `stop_every` estimation draws with the votes so far; True ends the sampling there. With such a
-        rule the votes are marked as stopped, whether it fired or not, and only test="anytime" accepts them.
+        rule the votes are marked as stopped, whether it fired or not, and only test="anytime" accepts them. See
+        `stopping.UndecidedRule` for one; the provenance of the votes names it.
     checkpoint: a file that holds the draws made so far; an interrupted call continues from it, and it is removed at
         the end.
     progress: called with the number of draws just made.
@@ -272,7 +273,7 @@ def sample(
     with settled(tally):
         keeper.draw(pixels, "selection", plan.n0, each)
         made = keeper.draw_until(pixels, plan, stop, stop_every, each)
-    votes = votes_of_tally(tally, segmenter, n=made, stopped=stop is not None)
+    votes = votes_of_tally(tally, segmenter, n=made, stopped=stop is not None, rule=_rule(stop, stop_every))
     keeper.remove()
     return votes
 
@@ -334,7 +335,22 @@ class _Checkpoint:
             self.path.unlink(missing_ok=True)
 
 
-def votes_of_tally(tally: Tally, segmenter: Any, *, n: int | None = None, stopped: bool = False) -> Votes:
+def _rule(stop: Callable[[Votes], bool] | None, every: int) -> dict[str, Any]:
+    """The rule of stopping as it is recorded."""
+    if stop is None:
+        return {}
+    named = {"rule": getattr(stop, "__qualname__", type(stop).__qualname__)}
+    return {"stop": {**getattr(stop, "rule", named), "asked_every": every}}
+
+
+def votes_of_tally(
+    tally: Tally,
+    segmenter: Any,
+    *,
+    n: int | None = None,
+    stopped: bool = False,
+    rule: Mapping[str, Any] | None = None,
+) -> Votes:
     """The votes of a complete tally; with n, of one that holds just the first n estimation draws."""
     plan = tally.plan
     made = plan.n if n is None else n
@@ -361,7 +377,7 @@ def votes_of_tally(tally: Tally, segmenter: Any, *, n: int | None = None, stoppe
         snapshots={k: up_to_cut[i] for i, k in enumerate(plan.snapshots) if k < made},
         stopped=stopped,
         noise=plan.noise,
-        provenance=_provenance(segmenter, tally),
+        provenance=_provenance(segmenter, tally) | dict(rule or {}),
     )
 
 

@@ -87,6 +87,35 @@ def test_certify_a_torch_factory_states_that_the_class_order_is_assumed(factory,
     assert run("verify", certificate, "--model", factory, "--image", image) == 0
 
 
+def test_stopping_early_is_recorded_and_verifies(scene, tmp_path):
+    out = tmp_path / "out"
+    assert run("certify", scene, "--model", "synthetic", "--out", out, "--stop-undecided", 0.05, "--n-max", 400) == 0
+    summary = json.loads((out / "scene.json").read_text())
+    assert summary["settings"]["test"] == "anytime"
+    assert summary["n"] < 400
+    assert summary["model"]["stop"] == {
+        "rule": "undecided", "share": 0.05, "n_max": 400, "method": "nested", "asked_every": 20
+    }  # fmt: skip
+    certificate = out / "scene.certificate.npz"
+    assert run("verify", certificate, "--model", "synthetic", "--image", scene) == 0
+    loaded = cs.load_certificate(certificate)
+    assert loaded.votes.provenance["stop"]["share"] == 0.05
+    assert "stopped by looking" in loaded.claim()
+
+
+def test_the_batch_size_is_measured_within_the_memory_and_recorded(scene, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "certiseg.models.batching.measured_batch_size", lambda model, size, memory: asked.append((size, memory)) or 3
+    )
+    assert run("certify", scene, "--model", "synthetic", "--out", tmp_path / "out", "--memory", "500MB") == 0
+    assert asked == [((96, 128), 500_000_000)]
+    assert cs.load_certificate(tmp_path / "out" / "scene.certificate.npz").votes.provenance["batch_size"] == 3
+    assert run("certify", scene, "--model", "synthetic", "--out", tmp_path / "out", "--batch-size", 2) == 0
+    assert len(asked) == 1
+    assert cs.load_certificate(tmp_path / "out" / "scene.certificate.npz").votes.provenance["batch_size"] == 2
+
+
 def test_region_tests_fewer_pixels(scene, tmp_path):
     mask = np.zeros((96, 128, 3), np.uint8)
     mask[40:80, 30:90] = 255
@@ -135,6 +164,11 @@ BAD = {
     "no such factory": (["{scene}", "--model", "torch:small_networks:none"], "none"),
     "level missing": (["{scene}", "--method", "level"], "level"),
     "correction of a chain": (["{scene}", "--correction", "by"], "bonferroni or holm"),
+    "most draws alone": (["{scene}", "--n-max", "500"], "--stop-undecided"),
+    "stopping with a fixed test": (["{scene}", "--stop-undecided", "0.01", "--test", "fixed"], "anytime"),
+    "share of undecided": (["{scene}", "--stop-undecided", "1"], "--stop-undecided"),
+    "most draws too few": (["{scene}", "--stop-undecided", "0.01", "--n-max", "20"], "at least"),
+    "memory in words": (["{scene}", "--memory", "lots"], "4GiB"),
     "same name twice": (["{scene}", "{scene}"], "twice"),
     "not finite": (["{scene}", "--model", "torch:small_networks:broken", "--method", "sets"], "finite"),
 }

@@ -16,6 +16,8 @@ from certiseg.cli.options import (
     certificate_settings,
     model_and_hierarchy,
     output_folder,
+    settle_stopping,
+    settled_batch_size,
 )
 from certiseg.errors import InputError
 
@@ -48,6 +50,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from certiseg.images import read_image
 
+    settle_stopping(args)
     paths = [Path(image) for image in args.images]
     repeated = {path.stem for path in paths if [p.stem for p in paths].count(path.stem) > 1}
     if repeated:
@@ -57,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     height, width = next(iter(images.values())).shape[:2]
     model, hierarchy = model_and_hierarchy(args, (height, width))
     _refuse_early(args, images, region, hierarchy)
+    args.batch_size = settled_batch_size(args, model, (height, width))
     folder = output_folder(args.out)
     summaries = []
     for path, pixels in images.items():
@@ -102,9 +106,16 @@ def _certify(
     from tqdm import tqdm
 
     from certiseg.certify import certify
+    from certiseg.stopping import ASKED_EVERY, UndecidedRule
     from certiseg.votes import sample
 
+    settings = certificate_settings(args)
     with tqdm(total=args.n0 + args.n, desc=path.name, unit="draw", disable=None, leave=False, delay=1) as bar:
+        rule = None
+        if args.stop_undecided is not None:
+            rule = UndecidedRule(
+                args.stop_undecided, args.n, hierarchy, settings, region, lambda now: bar.set_postfix(now.shares())
+            )
         votes = sample(
             model,
             pixels,
@@ -116,9 +127,11 @@ def _certify(
             max_set=max(5, args.max_set or 0),
             temperature=args.temperature,
             noise=args.noise,
+            stop=rule,
+            stop_every=ASKED_EVERY,
             progress=bar.update,
         )
-    return certify(votes, hierarchy, **certificate_settings(args), region=region)
+    return certify(votes, hierarchy, **settings, region=region)
 
 
 def summarise(certificate: Certificate, *, name: str, seconds: float) -> dict[str, Any]:
@@ -174,7 +187,7 @@ def _line(summary: dict[str, Any]) -> str:
     top = ", ".join(f"{name} {share:.0%}" for name, share in list(summary["labels"].items())[:4] if name != "abstained")
     return (
         f"{summary['image']}: certified {1 - summary['abstain']:.1%} of {summary['pixels_tested']:,} pixels "
-        f"within R = {summary['radius']:.3f} ({top}) in {summary['seconds']:.1f} s"
+        f"within R = {summary['radius']:.3f} ({top}) by {summary['n']} draws in {summary['seconds']:.1f} s"
     )
 
 

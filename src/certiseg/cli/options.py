@@ -24,8 +24,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--backend",
-        choices=["torch", "onnxruntime", "openvino", "auto"],
-        help="export a torch model and certify the exported function; auto: the fastest (default: the model's own)",
+        choices=["torch", "torch-bfloat16", "onnxruntime", "openvino", "auto"],
+        help="export a torch model and certify the exported function; auto: the fastest that keeps 32 bits; "
+        "torch-bfloat16: autocast (default: the model's own)",
     )
     group.add_argument(
         "--denoiser",
@@ -69,11 +70,57 @@ def add_votes_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("votes")
     group.add_argument("--sigma", type=float, default=0.25, help="noise, in [0, 1] pixel units (default: 0.25)")
     group.add_argument("-n", type=int, default=100, help="estimation draws (default: 100)")
+    group.add_argument(
+        "--stop-undecided",
+        type=float,
+        metavar="SHARE",
+        help="stop as soon as at most this share of the pixels, say 0.01, is neither certified nor hopeless; -n is "
+        "not used then, and the test is anytime",
+    )
+    group.add_argument("--n-max", type=int, metavar="N", help="most draws with --stop-undecided (default: 1000)")
     group.add_argument("--n0", type=int, default=10, help="selection draws (default: 10)")
     group.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
-    group.add_argument("--batch-size", type=int, metavar="B", help="draws per model call; changes speed, not votes")
+    add_batch_options(group)
     group.add_argument("--temperature", type=float, default=1.0, help="divides the logits of the selection draws")
     add_noise_option(group)
+
+
+def add_batch_options(parser: Any) -> None:
+    parser.add_argument(
+        "--batch-size", type=int, metavar="B", help="draws per model call (default: what a short measurement says)"
+    )
+    parser.add_argument(
+        "--memory",
+        type=_bytes,
+        default=_bytes("4GiB"),
+        metavar="SIZE",
+        help="what the process may take when the batch size is measured (default: 4GiB)",
+    )
+
+
+def settled_batch_size(
+    args: argparse.Namespace, model: Segmenter, size: tuple[int, int], recorded: int | None = None
+) -> int:
+    """Draws per model call: as asked, as recorded by an earlier start, or as measured at this image size."""
+    from certiseg.models.batching import measured_batch_size
+
+    if args.batch_size is not None:
+        return int(args.batch_size)
+    return recorded or measured_batch_size(model, size, memory=args.memory)
+
+
+def settle_stopping(args: argparse.Namespace) -> None:
+    """Make -n and --test what --stop-undecided and --n-max ask for."""
+    if args.stop_undecided is None:
+        if args.n_max is not None:
+            raise InputError("--n-max must come with --stop-undecided, got it alone; use -n for a fixed number")
+        args.test = args.test or "fixed"
+        return
+    if not 0 <= args.stop_undecided < 1:
+        raise InputError(f"--stop-undecided must lie in [0, 1), got {args.stop_undecided}")
+    if args.test == "fixed":
+        raise InputError("--test must be anytime with --stop-undecided, got fixed: it allows no looking at the votes")
+    args.test, args.n = "anytime", 1000 if args.n_max is None else args.n_max
 
 
 def add_noise_option(parser: Any) -> None:
@@ -105,7 +152,9 @@ def add_certificate_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--kfwer-k", type=int, default=1, metavar="K", help="for kfwer: fewer than K false certifications"
     )
-    group.add_argument("--test", choices=["fixed", "anytime"], default="fixed", help="anytime allows early stopping")
+    group.add_argument(
+        "--test", choices=["fixed", "anytime"], help="anytime allows early stopping (default: fixed, if -n is)"
+    )
     group.add_argument("--level", type=int, help="hierarchy level, for the method level")
     group.add_argument("--max-set", type=int, help="largest label set, for the method sets (default: 5)")
     group.add_argument(
@@ -187,6 +236,18 @@ def output_folder(path: str | Path) -> Path:
         raise InputError(f"--out must be a folder, got the file {str(folder)!r}")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _bytes(text: str) -> int:
+    """A size like 4GiB, 500MB or a plain number of bytes."""
+    number = text.rstrip("KMGTiB ")
+    unit = text[len(number) :].strip()
+    powers = {"": 1, "B": 1, **{f"{p}B": 1000**i for i, p in enumerate("KMGT", 1)}}
+    powers |= {f"{p}iB": 1024**i for i, p in enumerate("KMGT", 1)}
+    try:
+        return int(float(number) * powers[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise argparse.ArgumentTypeError(f"must be a size like 4GiB or 500MB, got {text!r}") from None
 
 
 def _size(text: str) -> tuple[int, int]:
