@@ -10,7 +10,21 @@ from typing import NoReturn
 
 from certiseg.errors import InputError
 
-COMMANDS = ("demo", "certify", "evaluate", "tune", "report", "view", "plan", "verify", "hierarchy", "train", "adapt")
+COMMANDS = (
+    "demo",
+    "certify",
+    "evaluate",
+    "merge",
+    "tune",
+    "report",
+    "view",
+    "plan",
+    "verify",
+    "hierarchy",
+    "train",
+    "adapt",
+    "bench",
+)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
+import os
+import sys
 import time
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from certiseg.cli.options import add_model_options, add_noise_option, model_and_hierarchy
@@ -12,6 +18,9 @@ from certiseg.errors import InputError
 
 if TYPE_CHECKING:
     from certiseg.datasets.base import Dataset
+    from certiseg.engines.drive import Engine
+    from certiseg.runs.evaluate import Shard
+    from certiseg.runs.folder import RunFolder
     from certiseg.runs.manifest import Manifest
 
 
@@ -55,15 +64,40 @@ def add_parser(subparsers: Any) -> None:
     add_noise_option(parser)
     parser.add_argument("--json", action="store_true", help="print the scores as JSON")
     add_model_options(parser)
+    _add_engine_options(parser)
     parser.set_defaults(run=run)
+
+
+def _add_engine_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("who draws (changes no byte of the result; docs/scale.md)")
+    group.add_argument("--engine", choices=["local", "ray"], default="local", help="default: local")
+    group.add_argument("--workers", type=int, metavar="W", help="processes (default: 1), or Ray actors (default: all)")
+    group.add_argument(
+        "--threads",
+        type=int,
+        metavar="T",
+        help="threads of each model, kept with the run (default: as in the run folder, else the cores divided by W)",
+    )
+    group.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: cpu; workers take turns)")
+    group.add_argument("--address", default="auto", metavar="HOST:PORT", help="the Ray cluster (default: auto)")
+    group.add_argument("--cpus-per-worker", type=float, default=1.0, metavar="C", help="for Ray (default: 1)")
+    group.add_argument("--gpus-per-worker", type=float, default=0.0, metavar="G", help="for Ray (default: 0)")
+    group.add_argument(
+        "--draws-per-task", type=int, metavar="D", help="spread every image (default: only if there are fewer images)"
+    )
+    group.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="seconds until a silent worker is replaced (600)"
+    )
+    group.add_argument("--shard", metavar="I/K", help="only every K-th image from the I-th; join with certiseg merge")
 
 
 def run(args: argparse.Namespace) -> int:
     from certiseg.analysis.tables import summary_lines, summary_table
     from certiseg.datasets import open_dataset
-    from certiseg.runs.evaluate import evaluate_dataset
+    from certiseg.runs.evaluate import WHOLE, evaluate_dataset, parse_shard
     from certiseg.runs.folder import RunFolder
 
+    shard, folder = parse_shard(args.shard) if args.shard else WHOLE, RunFolder(args.out)
     samples = open_dataset(args.dataset, args.root, split=args.split, first=args.first)
     indices = list(range(0, len(samples), args.every)) if args.every >= 1 else []
     if not indices:
@@ -73,16 +107,90 @@ def run(args: argparse.Namespace) -> int:
     segmenter, hierarchy = model_and_hierarchy(args, size)
     if hierarchy is None:
         raise InputError("--hierarchy must be given: this model does not come with one")
+    _settle_threads(args, folder)
     manifest = _manifest(args, chosen, segmenter, hierarchy)
     _refuse_early(manifest, size)
-    folder = RunFolder(args.out)
-    with _bar(manifest) as progress:
-        left_out = evaluate_dataset(folder, manifest, chosen, segmenter, progress=progress)
+    args.backend = args.backend and segmenter.backend  # what was measured here is not measured again by workers
+    with _engine(args, segmenter, manifest, folder, size) as engine, _bar(manifest, shard) as progress:
+        left_out = evaluate_dataset(folder, manifest, chosen, engine=engine, progress=progress, shard=shard)
+    if engine.workers > 1:
+        drawn = ", ".join(f"{place}: {draws}" for place, draws in sorted(engine.places.items()))
+        print(f"note: draws by worker: {drawn or 'none, all were there'}", file=sys.stderr)
+    if shard != WHOLE:
+        return _tell_shard(args, folder, shard, left_out)
     table = summary_table(folder)
     if args.json:
         print(json.dumps({"scores": table, "left_out": left_out}, indent=1))
     else:
         print("\n".join(summary_lines(folder, table)))
+        for name, reason in left_out.items():
+            print(f"left out: {name}: {reason}")
+    return 1 if left_out else 0
+
+
+def build_model(options: dict[str, Any], size: tuple[int, int], folder: str, number: int) -> Any:
+    """The segmenter of worker `number`, from the options and in the folder of the command."""
+    from certiseg.engines.device import move
+
+    if os.path.isdir(folder):
+        os.chdir(folder)
+    with contextlib.redirect_stderr(io.StringIO()):  # its notes were printed once
+        segmenter, _ = model_and_hierarchy(argparse.Namespace(**options), size)
+    return move(segmenter, options["device"], number)
+
+
+@contextlib.contextmanager
+def _engine(
+    args: argparse.Namespace, segmenter: Any, manifest: Manifest, folder: RunFolder, size: tuple[int, int]
+) -> Iterator[Engine]:
+    """The engine of the options, ended on leaving."""
+    engine: Any
+    options = {name: value for name, value in vars(args).items() if name != "run"}
+    build = partial(build_model, options, size, os.getcwd())
+    common = {"timeout": args.timeout, "draws_per_task": args.draws_per_task}
+    if args.engine == "ray":
+        from certiseg.engines.ray import RayPool
+
+        place = {"address": args.address, "cpus": args.cpus_per_worker, "gpus": args.gpus_per_worker}
+        engine = RayPool(build, manifest, workers=args.workers, **place, **common)
+    elif args.workers in (None, 1):
+        from certiseg.engines.device import move
+        from certiseg.engines.here import Here
+
+        engine = Here(move(segmenter, args.device), folder)
+    else:
+        from certiseg.engines.processes import Processes
+
+        engine = Processes(build, manifest, workers=args.workers, **common)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def _settle_threads(args: argparse.Namespace, folder: RunFolder) -> None:
+    """Threads per model: as asked, as in the folder, or so that the workers together have the cores."""
+    import torch
+
+    threads = args.threads
+    if threads is None and folder.manifest_path.is_file():
+        threads = folder.manifest.threads
+    if threads is None and args.engine == "ray":
+        threads = max(1, int(args.cpus_per_worker))
+    if threads is None:
+        threads = max(1, torch.get_num_threads() // max(args.workers or 1, 1))
+    if threads < 1:
+        raise InputError(f"--threads must be at least 1, got {threads}")
+    torch.set_num_threads(threads)
+
+
+def _tell_shard(args: argparse.Namespace, folder: RunFolder, shard: Shard, left_out: dict[str, str]) -> int:
+    done = len(folder.finished())
+    if args.json:
+        print(json.dumps({"shard": str(shard), "images": done, "left_out": left_out}, indent=1))
+    else:
+        print(f"shard {shard} of {args.dataset}: {done} images done, {len(left_out)} left out; join the shards with")
+        print(f"certiseg merge FOLDER-OF-EACH-SHARD... --out RUN   (this one is {folder.path})")
         for name, reason in left_out.items():
             print(f"left out: {name}: {reason}")
     return 1 if left_out else 0
@@ -105,6 +213,7 @@ def _manifest(args: argparse.Namespace, samples: Dataset, segmenter: Any, hierar
     import torch
 
     from certiseg import __version__
+    from certiseg.engines.device import device_type
     from certiseg.runs.manifest import Manifest, parse_settings
 
     return Manifest(
@@ -129,7 +238,7 @@ def _manifest(args: argparse.Namespace, samples: Dataset, segmenter: Any, hierar
         batch_size=args.batch_size,
         threads=torch.get_num_threads(),
         backend=segmenter.backend,
-        device=segmenter.device.type,
+        device=segmenter.device.type if args.device == "cpu" else device_type(args.device),
         noise=args.noise,
         versions={"certiseg": __version__, "torch": torch.__version__, "numpy": np.__version__},
     )
@@ -180,10 +289,11 @@ def _all_methods(hierarchy: Any) -> list[str]:
 class _bar:
     """A progress bar over draws, with images per hour and the running scores of the first setting."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, shard: Shard) -> None:
         from tqdm import tqdm
 
-        total = (manifest.n0 + max(manifest.draws)) * len(manifest.sigmas) * len(manifest.images)
+        images = sum(shard.holds(index) for index in range(len(manifest.images)))
+        total = (manifest.n0 + max(manifest.draws)) * len(manifest.sigmas) * images
         self.bar = tqdm(total=total, unit="draw", desc=manifest.dataset, disable=None, smoothing=0.05)
         self.started, self.images = time.monotonic(), 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,6 +54,11 @@ class Engine(Protocol):
     @property
     def free(self) -> int:
         """How many more tasks it takes now."""
+        ...
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Draws by place."""
         ...
 
     def submit(self, task: Task) -> None: ...

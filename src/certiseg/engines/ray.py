@@ -7,6 +7,7 @@ knows which draws are missing, Ray does not.
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 from typing import Any
 
@@ -125,7 +126,7 @@ def connect(address: str) -> Any:
     if address != "auto":
         _require_reachable(address)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
         reason = (" ".join(str(error).split()) or type(error).__name__)[:160]
         raise InputError(f"address must be that of a running Ray cluster, got {address!r} ({reason}); {hint}") from None

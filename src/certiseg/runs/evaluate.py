@@ -1,7 +1,7 @@
 """A run: one sampling pass per image and sigma, every setting and method from the same votes.
 
 Everything is written atomically, the rows of an image last. A run that was killed goes on with the first image without
-rows; what was drawn of it is kept as partial votes. Neither that nor the engine that draws changes a byte of the result.
+rows; what was drawn of it is kept as partial votes. Neither that nor the engine that draws changes a byte.
 """
 
 from __future__ import annotations
@@ -47,6 +47,17 @@ class Shard:
     def holds(self, index: int) -> bool:
         """Whether the image at this place belongs to the shard."""
         return index % self.count == self.number - 1
+
+
+def parse_shard(text: str) -> Shard:
+    """A shard from what was typed: i/k."""
+    number, _, count = text.partition("/")
+    try:
+        return Shard(int(number), int(count))
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError(f"shard must be i/k, for example 1/4, got {text!r}") from None
 
 
 WHOLE = Shard(1, 1)
@@ -116,8 +127,7 @@ def shard_of(folder: RunFolder) -> Shard:
     if not folder.shard_path.is_file():
         return WHOLE
     try:
-        number, count = json.loads(folder.shard_path.read_text("utf-8"))["shard"].split("/")
-        return Shard(int(number), int(count))
+        return parse_shard(json.loads(folder.shard_path.read_text("utf-8"))["shard"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder.shard_path}: must name a shard, got: {error}") from None
 

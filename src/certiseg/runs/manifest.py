@@ -137,12 +137,16 @@ def load_manifest(path: Path) -> Manifest:
 
 def require_same(found: Manifest, asked: Manifest, path: Path) -> None:
     """Refuse to go on in a folder whose run was made with other settings, and show the difference."""
-    differing = [name for name, value in asdict(asked).items() if getattr(found, name) != value]
-    if differing:
-        shown = "; ".join(
-            f"{n}: {_short(getattr(found, n))} there, {_short(getattr(asked, n))} asked" for n in differing
-        )
+    if shown := describe_difference(found, asked, "there", "asked"):
         raise InputError(f"{path.parent}: must be resumed with its own settings, got others ({shown}); use a new --out")
+
+
+def describe_difference(first: Manifest, second: Manifest, of_first: str, of_second: str) -> str:
+    """What differs between two manifests, in words; empty if nothing does."""
+    differing = [name for name, value in asdict(second).items() if getattr(first, name) != value]
+    return "; ".join(
+        f"{n}: {_short(getattr(first, n))} {of_first}, {_short(getattr(second, n))} {of_second}" for n in differing
+    )
 
 
 def parse_settings(texts: Sequence[str]) -> tuple[tuple[int, float], ...]:

@@ -6,6 +6,7 @@ added up first and divided once, exactly as in `certiseg.scores`.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ KEYS = ("image", "sigma", "n", "tau", "method", "boundary", "class")
 BY_CLASS = ("pixels", "gain", "abstained", "right", "claimed")
 BY_LEVEL = ("level_certified", "level_abstained", "level_wrong")
 UNCERTIFIED = "uncertified"
+_IMAGES_AT_ONCE = 32
+"""Rows of so many images are in memory together."""
 
 
 def certificate_rows(
@@ -89,10 +92,13 @@ def write_table(path: Path, parts: Iterable[Path]) -> int:
         ],
         metadata={"format_version": "1"},
     )
-    rows = [row for part in parts for row in read_rows(part)]
-    with write_atomically(path) as file:
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd")
-    return len(rows)
+    count, paths = 0, iter(parts)
+    with write_atomically(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        while some := list(itertools.islice(paths, _IMAGES_AT_ONCE)):
+            rows = [row for part in some for row in read_rows(part)]
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+            count += len(rows)
+    return count
 
 
 def read_table(path: Path) -> dict[str, np.ndarray]:

@@ -1,0 +1,40 @@
+"""Where a model runs: moved after it was made, since weights are loaded on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from certiseg.errors import InputError
+
+
+def device_type(device: str) -> str:
+    """The kind of a device, cpu or cuda, as the manifest has it."""
+    import torch
+
+    try:
+        return torch.device(device).type
+    except RuntimeError as error:
+        raise _unknown(device, error) from None
+
+
+def move(segmenter: Any, device: str, number: int = 0) -> Any:
+    """The segmenter on a device; `cuda` without an index gives the accelerators in turn to workers 0, 1, 2, ..."""
+    import torch
+
+    if device == "cpu":
+        return segmenter
+    try:
+        chosen = torch.device(device)
+        if chosen.type == "cuda" and chosen.index is None and torch.cuda.device_count():
+            chosen = torch.device("cuda", number % torch.cuda.device_count())
+        for part in (segmenter.__dict__.get("inner", segmenter).model, segmenter.__dict__.get("denoiser")):
+            if isinstance(part, torch.nn.Module):
+                part.to(chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise _unknown(device, error) from None
+    return segmenter
+
+
+def _unknown(device: str, error: Exception) -> InputError:
+    reason = str(error).strip().splitlines()[0].removesuffix(".")[:120]
+    return InputError(f"device must be one of this machine, such as cpu or cuda, got {device!r} ({reason})")
