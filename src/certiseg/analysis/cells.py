@@ -1,7 +1,8 @@
-"""One pass over the pixels of an image: what each level of each would certify, counted by what scores ask for.
+"""One pass over the pixels of an image, counted by what the scores of any threshold function ask for.
 
-What is certified or right at a level is so at all coarser ones: hits and the leaves of K(y, l) only grow with l. So a
-pixel is told by four numbers: the bin of its gap, its first certified level, its first right level, its true class.
+What is right at a level is so at all coarser ones: the leaves of K(y, l) only grow with l. So at each level a pixel is
+told by four numbers: the bin of its gap, its hits, its first right level, its true class. Hits beyond floor and cap,
+where they decide nothing, are not told apart, so the table is small.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.hierarchy import Hierarchy
+from certiseg.kernels import over_pixels
 from certiseg.scores import VOID
 from certiseg.votes import Votes
 
@@ -21,7 +23,7 @@ _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 class CountedPixels:
-    """The pixels of one image, counted: those settled by the cap at once, the others listed with their hits."""
+    """The pixels of one image, counted. Hits come in steps: 0 below the floor, one each, the last from the cap on."""
 
     def __init__(
         self,
@@ -38,39 +40,30 @@ class CountedPixels:
 
         floor, cap: fewer hits than the floor never certify, the cap always does.
         """
-        bins, classes, levels = len(deepest), hierarchy.num_classes, hierarchy.num_levels
-        self.deepest, self.agreement = deepest, _agreement(hierarchy)
-        self.candidate, self.truth = votes.candidate.reshape(-1), np.ascontiguousarray(label).reshape(-1)
-        self.settled = np.zeros((bins, levels + 1, levels + 1, classes + 1), np.int32)
-        """The cells of the pixels that floor and cap decide at every level."""
-        self.histogram = np.zeros((bins, levels, votes.n + 1), np.int32)
-        """All pixels by bin, level and hits, below the floor as if they had 0, from the cap on as if n."""
-        size = self.candidate.size
-        lists = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty((size, levels), np.uint16)
-        found = _count_pixels(
+        self.floor, size, classes = floor, votes.candidate.size, hierarchy.num_classes
+        parts = over_pixels(
+            _count_pixels,
+            size,
             votes.counts.reshape(size, classes),
-            self.candidate,
+            votes.candidate.reshape(-1),
             votes.gap.reshape(-1),
-            self.truth,
+            np.ascontiguousarray(label).reshape(-1),
             (values, deepest),
-            (_masks(hierarchy), _repeated(hierarchy), self.agreement),
+            (_masks(hierarchy), _repeated(hierarchy), _agreement(hierarchy)),
             (floor, cap),
-            lists,
-            self.settled,
-            self.histogram,
         )
-        self.rest, self.bins, self.hits = (part[:found] for part in lists)
-        passed = self.settled.sum(axis=(2, 3)).cumsum(axis=1)  # (bins, L+1): settled pixels certified at a level
-        self.histogram[:, :, votes.n] += passed[:, :-1].astype(np.int32)
-        self.histogram[:, :, 0] += (passed[:, -1:] - passed[:, :-1]).astype(np.int32)
+        sure, unsure = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
+        self.pixels = sure.sum(axis=1) + unsure[:, 0].sum(axis=(1, 2))
+        """(bins, C + 1): all pixels by bin and true class, void last."""
+        steps = sure.sum(axis=(1, 2))[:, None, None] * (np.arange(unsure.shape[2]) == unsure.shape[2] - 1)
+        self.steps = unsure.sum(axis=(3, 4)) + steps
+        """(bins, L, steps): all pixels by bin, level and step of their hits."""
+        self.passed = np.cumsum(unsure[:, :, ::-1], axis=2, dtype=np.int32)[:, :, ::-1] + sure[:, None, None]
+        """(bins, L, steps, L + 1, C + 1): pixels with at least these hits, by first right level (L: never), class."""
 
-    def cells(self, criticals: NDArray[np.int64]) -> NDArray[np.int32]:
-        """(criticals, bins, L+1, L+1, C): pixels by first certified level, first right level (L: never), true class."""
-        cells = np.repeat(self.settled[None], len(criticals), axis=0)
-        for of_critical, critical in zip(cells, criticals, strict=True):
-            listed = (self.rest, self.bins, self.hits)
-            _count_listed(listed, self.deepest, critical, self.candidate, self.truth, self.agreement, of_critical)
-        return cells[..., :-1]
+    def step_of(self, hits: NDArray[np.integer]) -> NDArray[np.integer]:
+        """The step of a number of hits between floor and cap."""
+        return hits - self.floor + 1
 
 
 @lru_cache(maxsize=16)
@@ -105,70 +98,33 @@ def _masked_sum(row: Any, mask: Any) -> Any:
 
 @_jit
 def _count_pixels(
-    counts: Any,
-    candidate: Any,
-    gap: Any,
-    truth: Any,
-    grid: Any,
-    tree: Any,
-    bounds: Any,
-    lists: Any,
-    settled: Any,
-    histogram: Any,
+    first: Any, last: Any, counts: Any, candidate: Any, gap: Any, truth: Any, grid: Any, tree: Any, bounds: Any
 ) -> Any:
-    """Count the pixels that floor and cap decide; list the others with bin and hits, and return how many.
+    """(sure, unsure): pixels that the cap settles at level 0, and the others at each level wanted of their bin.
 
     Hits are taken from the coarsest level down, and once they are below the floor nothing finer matters.
     """
-    (values, deepest), (masks, repeated, agreement), (floor, cap), (rest, bins, hits) = grid, tree, bounds, lists
-    levels, classes, n = masks.shape[1], counts.shape[1], histogram.shape[2] - 1
-    found = 0
-    for i in range(candidate.size):
+    (values, deepest), (masks, repeated, agreement), (floor, cap) = grid, tree, bounds
+    levels, classes, bins = masks.shape[1], counts.shape[1], deepest.size
+    sure = np.zeros((bins, levels + 1, classes + 1), np.int32)
+    unsure = np.zeros((bins, levels, cap - floor + 2, levels + 1, classes + 1), np.int32)
+    for i in range(first, last):
         b = 0
         for value in values:  # without a branch: gaps are hard to foretell
             b += value < np.float64(gap[i])
         own = candidate[i]
-        inside = counts[i, own]
-        certified, decided = 0, True
-        if inside < cap:
-            certified, top, total = levels, deepest[b], n
-            for level in range(top, -1, -1):
-                if total > 0:
-                    if level == 0:
-                        inside = counts[i, own]
-                    elif level == top or not repeated[own, level]:
-                        inside = _masked_sum(counts[i], masks[own, level])
-                    if inside >= cap:
-                        certified = level
-                    elif inside >= floor:
-                        total, decided = np.int64(inside), False
-                    else:
-                        total = 0
-                hits[found, level] = total
-        if decided:
-            y = classes if truth[i] == VOID else np.int64(truth[i])
-            settled[b, certified, agreement[own, y], y] += 1
-        else:
-            rest[found] = i
-            bins[found] = b
-            for level in range(deepest[b] + 1):
-                histogram[b, level, hits[found, level]] += 1
-            found += 1
-    return found
-
-
-@_jit
-def _count_listed(
-    listed: Any, deepest: Any, critical: Any, candidate: Any, truth: Any, agreement: Any, cells: Any
-) -> None:
-    """cells[bin, first certified level, first right level, true class] += 1 for every listed pixel, void last."""
-    rest, bins, hits = listed
-    levels, classes = hits.shape[1], cells.shape[3] - 1
-    for j in range(rest.size):
-        certified = levels
-        for level in range(deepest[bins[j]], -1, -1):
-            if hits[j, level] < critical:
-                break
-            certified = level
-        y = classes if truth[rest[j]] == VOID else np.int64(truth[rest[j]])
-        cells[bins[j], certified, agreement[candidate[rest[j]], y], y] += 1
+        y = classes if truth[i] == VOID else np.int64(truth[i])
+        agrees = agreement[own, y]
+        if counts[i, own] >= cap:
+            sure[b, agrees, y] += 1
+            continue
+        top, inside, step = deepest[b], counts[i, own], 1
+        for level in range(top, -1, -1):
+            if step > 0:
+                if level == 0:
+                    inside = counts[i, own]
+                elif level == top or not repeated[own, level]:
+                    inside = _masked_sum(counts[i], masks[own, level])
+                step = max(min(np.int64(inside), cap) - floor + 1, 0)
+            unsure[b, level, step, agrees, y] += 1
+    return sure, unsure

@@ -9,7 +9,7 @@ of certifying with it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -23,7 +23,7 @@ from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, check_thresholds
 from certiseg.scores import PixelSums
 from certiseg.stats.binomial import CountTest
-from certiseg.stats.correction import Correction, cutoff
+from certiseg.stats.correction import Correction
 from certiseg.votes import Votes
 
 PAPER_VALUES = (0, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.7)
@@ -114,9 +114,11 @@ def sum_grid(
     """The sums of every function on one image, each as if the image had been certified with it."""
     floor, cap = _decisive_hits(test, alpha, votes.candidate.size, correction)
     pixels = CountedPixels(votes, hierarchy, label, grid.values, grid.deepest, floor=floor, cap=cap)
-    critical = _criticals(pixels.histogram, grid, test, floor, alpha=alpha, correction=correction, k=k)
-    distinct, which = np.unique(critical, return_inverse=True)
-    return _add_cells(pixels.cells(distinct), grid, hierarchy, which.reshape(-1))
+    if correction == "bonferroni":  # the same for all: it only asks how many pixels there are
+        critical = np.full(len(grid.level), floor)
+    else:
+        critical = _criticals(pixels, grid, test, votes.candidate.size, alpha=alpha, correction=correction, k=k)
+    return _add_cells(pixels, grid, hierarchy, critical)
 
 
 def _decisive_hits(test: CountTest, alpha: float, tested: int, correction: Correction) -> tuple[int, int]:
@@ -134,24 +136,49 @@ def _decisive_hits(test: CountTest, alpha: float, tested: int, correction: Corre
 
 
 def _criticals(
-    histogram: NDArray[np.int32],
+    pixels: CountedPixels,
     grid: Grid,
     test: CountTest,
-    floor: int,
+    tested: int,
     *,
     alpha: float,
     correction: Correction,
     k: int,
 ) -> NDArray[np.int64]:
-    """(functions,): the critical count of each function, n + 1 where nothing can be certified."""
-    if correction == "bonferroni":  # the same for all: it only asks how many pixels there are
-        return np.full(len(grid.level), floor)
-    of_function = np.zeros((len(grid.level), test.n + 1))
-    for level in range(histogram.shape[1]):
-        of_function += (grid.level == level).astype(np.float64) @ histogram[:, level].astype(np.float64)
+    """(functions,): the critical count of each function, n + 1 where nothing can be certified.
+
+    What `correction.cutoff` finds by a walk over all hits is found here by leaps: take the critical count for the
+    pixels rejected so far, count those that reach it, and repeat until they stay as many.
+    """
     remembered = _remembered(cast(Hashable, test))
-    found = (cutoff(h, remembered, alpha=alpha, correction=correction, k=k) for h in of_function.astype(np.int64))
-    return np.array([_as_number(critical, test) for critical in found])
+    of_function = np.zeros((len(grid.level), pixels.steps.shape[2]))
+    for level in range(pixels.steps.shape[1]):
+        of_function += (grid.level == level).astype(np.float64) @ pixels.steps[:, level].astype(np.float64)
+    reaching = np.cumsum(of_function[:, ::-1], axis=1)[:, ::-1].astype(np.int64).tolist()
+    at, last = _levels(tested, alpha, correction, k), len(reaching[0]) - 1
+    found = []
+    for counts in reaching:
+        rejected = tested if correction == "by" else 0
+        while True:
+            critical = _as_number(remembered.critical(at(rejected)), test)
+            now = counts[min(critical - pixels.floor + 1, last)] if critical <= test.n else 0
+            if now == rejected or critical > test.n:
+                break
+            rejected = now
+        found.append(critical)
+    return np.array(found)
+
+
+def _levels(tested: int, alpha: float, correction: Correction, k: int) -> Callable[[int], float]:
+    """The level of the next test when so many pixels are rejected; for by, when so many are still to be."""
+    if correction == "holm":
+        return lambda rejected: alpha / (tested - min(rejected + 1, tested) + 1)
+    if correction == "kfwer":
+        return lambda rejected: k * alpha / (tested + k - max(min(rejected + 1, tested), k))
+    from scipy.special import digamma
+
+    per_rank = alpha / (tested * (float(digamma(tested + 1)) + np.euler_gamma))
+    return lambda rejected: max(rejected, 1) * per_rank
 
 
 def _as_number(critical: int | None, test: CountTest) -> int:
@@ -190,19 +217,22 @@ def _remembered(test: Hashable) -> _Remembered:
     return _Remembered(cast(CountTest, test))
 
 
-def _add_cells(cells: NDArray[np.int32], grid: Grid, hierarchy: Hierarchy, which: NDArray[np.intp]) -> GridSums:
+def _add_cells(pixels: CountedPixels, grid: Grid, hierarchy: Hierarchy, critical: NDArray[np.integer]) -> GridSums:
     """Each function's cells added up: in bin b those of its level there, with its own critical count."""
     levels, shape = hierarchy.num_levels, (hierarchy.num_levels, len(grid.functions), hierarchy.num_classes)
     assigned, certified, right = (np.empty(shape, np.int64) for _ in range(3))
-    pixels = cells[0].sum(axis=(1, 2)).astype(np.float64)  # whole numbers below 2^53: all sums are exact
-    rows: list[Any] = [which == number for number in range(len(cells))] if len(cells) > 1 else [slice(None)]
+    counted = pixels.pixels[:, :-1].astype(np.float64)  # whole numbers below 2^53: all sums are exact
+    steps = np.minimum(pixels.step_of(critical), pixels.passed.shape[2] - 1)
+    distinct, which = np.unique(steps, return_inverse=True)
+    rows: list[Any] = [which == number for number in range(len(distinct))] if len(distinct) > 1 else [slice(None)]
     for level in range(levels):
         chosen = (grid.level == level).astype(np.float64)
-        assigned[level] = chosen @ pixels
-        for of_critical, here in zip(cells, rows, strict=True):
-            passed = of_critical[:, : level + 1].sum(axis=1)
-            certified[level, here] = chosen[here] @ passed.sum(axis=1).astype(np.float64)
-            right[level, here] = chosen[here] @ passed[:, : level + 1].sum(axis=1).astype(np.float64)
+        assigned[level] = chosen @ counted
+        passed = pixels.passed[:, level, distinct, :, :-1].astype(np.float64)
+        reached, agreed = passed.sum(axis=2), passed[:, :, : level + 1].sum(axis=2)
+        for number, here in enumerate(rows):
+            certified[level, here] = chosen[here] @ reached[:, number]
+            right[level, here] = chosen[here] @ agreed[:, number]
     return GridSums(grid, hierarchy, *(np.moveaxis(part, 0, -1) for part in (assigned, certified, right)))
 
 
