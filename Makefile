@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee audit test-wheel bench results train-compact train-denoiser remedies clean
+.PHONY: setup demo test check guarantee audit test-ray test-wheel bench bench-quick results train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
@@ -30,11 +30,17 @@ audit: setup  ## known vulnerabilities of the pinned versions, from PyPI's advis
 	test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit; }
 	$(BIN)/python -m tests.supply.audit .venv/audit/bin/pip-audit
 
+test-ray: setup  ## faults on a real two-node Ray cluster on this machine (a few minutes)
+	$(BIN)/python -m pytest tests/engines/ray_faults.py
+
 test-wheel: setup  ## the wheel: built, complete, and at work in an environment of its own
 	$(BIN)/python -m pytest tests/supply/wheel.py
 
-bench: setup  ## ratios of speed and memory, on an idle machine
-	$(BIN)/python -m benchmarks
+bench: setup  ## ratios of speed and memory, on an idle machine; WRITE=docs/performance.md puts them there
+	$(BIN)/certiseg bench $(if $(WRITE),--write $(WRITE))
+
+bench-quick: setup  ## a small check of the same ratios with wide margins
+	$(BIN)/certiseg bench --quick
 
 results: setup  ## `compact` on CamVid test by every method; writes docs/results.md; needs ../shared and an hour, resumable
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m certiseg.analysis.results --root $(SHARED)/camvid

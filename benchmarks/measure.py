@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 
@@ -28,26 +29,42 @@ class Figure:
         return {"<=": operator.le, ">=": operator.ge}[self.direction](self.value, self.aim)
 
 
-def interleaved_ratio(slow: Callable[[], Any], fast: Callable[[], Any], *, repeats: int = 5) -> float:
-    """Median time of `slow` over median time of `fast`, measured in turns after one warm-up of each."""
-    slow(), fast()
-    times: tuple[list[float], list[float]] = ([], [])
+def interleaved(*runs: Callable[[], Any], repeats: int = 5) -> list[float]:
+    """Median seconds of each run, measured in turns after one warm-up of each."""
+    for run in runs:
+        run()
+    times: list[list[float]] = [[] for _ in runs]
     for _ in range(repeats):
-        for run, taken in zip((slow, fast), times, strict=True):
+        for run, taken in zip(runs, times, strict=True):
             started = time.perf_counter()
             run()
             taken.append(time.perf_counter() - started)
-    return statistics.median(times[0]) / statistics.median(times[1])
+    return [statistics.median(taken) for taken in times]
+
+
+def interleaved_ratio(slow: Callable[[], Any], fast: Callable[[], Any], *, repeats: int = 5) -> float:
+    """Median time of `slow` over median time of `fast`, measured in turns."""
+    slow_seconds, fast_seconds = interleaved(slow, fast, repeats=repeats)
+    return slow_seconds / fast_seconds
 
 
 def peak_memory(code: str) -> int:
     """Peak resident bytes of a fresh Python process that runs the code."""
     program = f"{code}\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    checkout = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=checkout)
     return int(done.stdout.split()[-1]) * 1024
 
 
 def machine() -> str:
     """The machine and its load, to be printed above every table."""
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
-    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {load}"
+    return f"{_processor()}, {os.cpu_count()} cores, load {load}; Python {platform.python_version()}"
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

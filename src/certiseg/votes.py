@@ -362,7 +362,9 @@ def votes_of_tally(
     share = lead / (plan.n0 * plan.unit)
     # Vote shares are few exact fractions and stay exact; mean posteriors are no finer than 32 bits to begin with.
     gap = share if segmenter.kind == "labels" else share.astype(np.float32)
-    up_to_cut = np.cumsum(tally.counts, axis=0, dtype=np.uint16)
+    # One part that nothing can be added to any more needs no sum and no copy.
+    alone = len(tally.counts) == 1 and made == plan.n
+    up_to_cut = tally.counts if alone else np.cumsum(tally.counts, axis=0, dtype=np.uint16)
     return Votes(
         candidate=np.ascontiguousarray(ranking[..., 0]),
         gap=gap,

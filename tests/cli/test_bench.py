@@ -1,0 +1,109 @@
+"""certiseg bench: figures beside their aims, in the terminal, as JSON and in a document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from certiseg.cli import bench, build_parser
+from certiseg.errors import InputError
+
+SUITES = bench._suites()  # puts the checkout on the path
+
+from benchmarks.measure import Figure, interleaved_ratio  # noqa: E402
+
+FIGURES = [Figure("fast", 123.4, 20, ">="), Figure("slow", 1.25, 1.1, "<=")]
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every suite measures the same two figures."""
+    found = bench.import_module
+
+    def fake(name: str) -> Any:
+        suite = name.partition(".")[2]
+        return SimpleNamespace(measure=lambda: FIGURES) if suite in (*SUITES, "quick") else found(name)
+
+    monkeypatch.setattr(bench, "import_module", fake)
+
+
+def run(*arguments: str) -> int:
+    args = build_parser().parse_args(["bench", *arguments])
+    return int(args.run(args))
+
+
+@pytest.mark.usefixtures("measured")
+def test_every_figure_stands_beside_its_aim(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--only", "scaling") == 0
+    first, *lines, last = capsys.readouterr().out.splitlines()
+    assert "cores, load" in first
+    assert "cores, load" in last
+    assert [line.split() for line in lines] == [
+        ["met", "123", ">=", "20", "fast"],
+        ["MISSED", "1.250", "<=", "1.1", "slow"],
+    ]
+    assert run("--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == 2 * len(SUITES)
+    assert found[1] == {"name": "slow", "value": 1.25, "aim": 1.1, "direction": "<=", "met": False}
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_quick_check_fails_where_a_figure_is_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--quick") == 1
+    assert "MISSED" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:
+    document = tmp_path / "performance.md"
+    document.write_text(f"before\n\n{bench._BEGIN}\nold\n{bench._END}\n\nafter\n")
+    for _ in range(2):
+        assert run("--only", "scaling", "--write", str(document)) == 0
+    text = document.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert text.count("| fast | 123 | >= 20 | yes |") == 1
+    assert "| slow | 1.250 | <= 1.1 | no |" in text
+    assert "old" not in text
+    with pytest.raises(InputError, match="must hold the lines"):
+        run("--write", str(tmp_path / "none.md"))
+
+
+def test_unknown_suites_and_missing_checkouts_are_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"overhead, .*got 'nothing'"):
+        run("--only", "nothing")
+    monkeypatch.setattr(bench, "__file__", str(tmp_path / "a" / "b" / "c" / "bench.py"))
+    with pytest.raises(InputError, match="source checkout"):
+        run()
+
+
+def test_ratios_are_of_medians() -> None:
+    import time
+
+    ratio = interleaved_ratio(lambda: time.sleep(0.02), lambda: time.sleep(0.005), repeats=3)
+    assert 1.5 < ratio < 5
+
+
+def test_both_comparisons_agree_with_certiseg_on_easy_votes() -> None:
+    """The pipelines that are timed must compute what they claim to."""
+    import numpy as np
+    import torch
+    from benchmarks.pipelines import published, straightforward
+
+    import certiseg as cs
+
+    scores = torch.zeros(1, 3, 4, 4)
+    scores[:, 1], scores[:, 2, :2] = 5.0, 9.0
+    pixels = np.zeros((16, 16, 3), np.float32)
+    votes = cs.sample(cs.Segmenter(lambda images: scores), pixels, sigma=0.25, n0=3, n=60)
+    expected = cs.certify(votes, method="segcertify").vertex
+    assert set(np.unique(expected)) == {1, 2}
+    np.testing.assert_array_equal(straightforward(lambda images: scores, pixels, sigma=0.25, n0=3, n=60), expected)
+    full = torch.nn.functional.interpolate(scores, size=(16, 16), mode="bilinear").repeat(63, 1, 1, 1)
+    np.testing.assert_array_equal(published(full, n0=3), expected)
+    np.testing.assert_array_equal(published(full[:8], n0=3), np.full((16, 16), -1))
