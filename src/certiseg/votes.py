@@ -97,7 +97,7 @@ class Votes:
         maps = _by_pixel(self.counts), np.ascontiguousarray(self.candidate).reshape(-1)
         right = {self.n: all(kernels.over_pixels(loops.candidate_hits, hits.size, *maps, self.n, hits.reshape(-1)))}
         for k, counts in self.snapshots.items():
-            same = counts.shape == self.counts.shape
+            same = counts.shape == self.counts.shape and counts.dtype.kind in "iu"
             right[k] = same and kernels.count_totals_equal(_by_pixel(counts), np.uint32(k))
         for k in right:
             if not right[k]:
