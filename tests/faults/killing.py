@@ -36,7 +36,7 @@ def torment(
         duration = _duration(zygote, scene / f"timed{number}-{seed}")
         while outcome.ended < times:
             out = scene / f"{number.name}-{seed}-{folder}"
-            child = zygote.start(evaluate(out, "slow"))
+            child = zygote.start(evaluate(out))
             time.sleep(chooser.random() * duration)
             os.kill(child, number)
             code, text = zygote.finish()
@@ -49,7 +49,7 @@ def torment(
                 continue
             _compare(out, whole)
             outcome.finished, folder = outcome.finished + 1, folder + 1
-        zygote.start(evaluate(out, "slow"))
+        zygote.start(evaluate(out))
         code, text = zygote.finish()
         assert code == 0, text
         _compare(out, whole)
@@ -62,7 +62,7 @@ def torment(
 def _duration(zygote: Zygote, out: Path) -> float:
     """How long an undisturbed run takes now."""
     started = time.monotonic()
-    zygote.start(evaluate(out, "slow"))
+    zygote.start(evaluate(out))
     code, text = zygote.finish()
     assert code == 0, text
     return time.monotonic() - started

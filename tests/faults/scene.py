@@ -17,6 +17,7 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = """
+import os
 import time
 import torch
 import certiseg as cs
@@ -49,23 +50,17 @@ class Moody(Small):
         mood = torch.Generator().manual_seed(time.time_ns() % 2**60)
         return scores + torch.randn(scores.shape, generator=mood)
 
-def small():
-    return cs.Segmenter(Small(), num_classes=4)
-def slow():
-    return cs.Segmenter(Small(0.003), num_classes=4)
-def poisoned():
-    return cs.Segmenter(Poisoned(), num_classes=4)
-def infinite():
-    return cs.Segmenter(Infinite(), num_classes=4)
-def moody():
-    return cs.Segmenter(Moody(), num_classes=4)
-def backwards():
-    clock = iter(range(10**12, 0, -7))
-    time.time = lambda: float(next(clock))
-    time.monotonic = lambda: float(next(clock))
-    return small()
+def network():
+    fault = os.environ.get("FAULT", "none")
+    if fault == "backwards":
+        clock = iter(range(10**12, 0, -7))
+        time.time = time.monotonic = lambda: float(next(clock))
+    kinds = {"poisoned": Poisoned, "infinite": Infinite, "moody": Moody}
+    model = Small(0.003) if fault == "slow" else kinds.get(fault, Small)()
+    return cs.Segmenter(model, num_classes=4)
 """
 TREE = "name: tiny\nclasses: [road, car, bus, tree]\nlevels:\n  1:\n    vehicle: [car, bus]\n"
+MODEL = ["--model", "torch:faulty_networks:network", "--hierarchy", "tiny.yaml"]
 DRAWS = ["--sigma", "0.1", "--n0", "2", "--batch-size", "1"]
 IMAGES = ("a", "b", "c", "d")
 
@@ -85,16 +80,17 @@ def make_scene(folder: Path) -> Path:
     return folder
 
 
-def evaluate(out: str | Path, model: str = "small") -> list[str]:
-    """The arguments of an evaluation of the scene; `small` and `slow` are the same function."""
+def evaluate(out: str | Path) -> list[str]:
+    """The arguments of an evaluation of the scene."""
     settings = ["--setting", "60:0.75", "--methods", "segcertify", "nested", "sets"]
-    spec = ["--model", f"torch:faulty_networks:{model}", "--hierarchy", "tiny.yaml"]
-    return ["evaluate", "folder", "--root", "data", "--out", str(out), *spec, *DRAWS, *settings]
+    return ["evaluate", "folder", "--root", "data", "--out", str(out), *MODEL, *DRAWS, *settings]
 
 
-def start(scene: Path, arguments: list[str], *, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-    """A command in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+def start(
+    scene: Path, arguments: list[str], *, fault: str = "none", prefix: tuple[str, ...] = ()
+) -> subprocess.Popen[str]:
+    """A command in a process of its own, with a network that has this fault."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "FAULT": fault}
     command = [*prefix, sys.executable, "-m", "certiseg", *arguments]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=scene, env=environment, text=True, **pipes)
@@ -106,8 +102,8 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out + err
 
 
-def run(scene: Path, arguments: list[str]) -> tuple[int, str]:
-    return finish(start(scene, arguments))
+def run(scene: Path, arguments: list[str], *, fault: str = "none") -> tuple[int, str]:
+    return finish(start(scene, arguments, fault=fault))
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
@@ -124,11 +120,11 @@ def rows_of(run_folder: Path) -> list[str]:
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """Every file of a run with its hash, but the lock and the record of the model's name."""
+    """Every file of a run with its hash, but locks."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in (".lock", "manifest.json") and not path.name.endswith(".lock")
+        if path.is_file() and not path.name.endswith(".lock")
     }
 
 

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from tests.faults.scene import DRAWS, evaluate, hashes, run
+from tests.faults.scene import DRAWS, MODEL, evaluate, hashes, run
 
-CERTIFY = ["certify", "data/images/a.png", "--hierarchy", "tiny.yaml", *DRAWS, "-n", "60"]
+CERTIFY = ["certify", "data/images/a.png", *MODEL, *DRAWS, "-n", "60"]
 
 
-@pytest.mark.parametrize("model", ["poisoned", "infinite"])
-def test_nothing_is_certified_from_numbers_that_are_none(model, scene, whole):
-    out = scene / model
-    code, text = run(scene, evaluate(out, model))
+@pytest.mark.parametrize("fault", ["poisoned", "infinite"])
+def test_nothing_is_certified_from_numbers_that_are_none(fault, scene, whole):
+    out = scene / fault
+    code, text = run(scene, evaluate(out), fault=fault)
     assert code == 1, text
     reason = json.loads((out / "left_out.json").read_text())
     assert list(reason) == ["a"]
@@ -27,7 +27,7 @@ def test_nothing_is_certified_from_numbers_that_are_none(model, scene, whole):
 
 
 def test_certify_refuses_numbers_that_are_none(scene):
-    code, text = run(scene, [*CERTIFY, "--model", "torch:faulty_networks:infinite", "--out", "poisoned_out"])
+    code, text = run(scene, [*CERTIFY, "--out", "poisoned_out"], fault="infinite")
     # certify makes no prediction without noise, so that the poison comes one draw later
     assert code == 2, text
     assert "NaN or infinity" in text
@@ -36,10 +36,10 @@ def test_certify_refuses_numbers_that_are_none(scene):
 
 
 def test_verify_names_a_model_that_answers_differently_every_time(scene):
-    code, text = run(scene, [*CERTIFY, "--model", "torch:faulty_networks:moody", "--out", "moody_out"])
+    code, text = run(scene, [*CERTIFY, "--out", "moody_out"], fault="moody")
     assert code == 0, text
-    model = ["--model", "torch:faulty_networks:moody", "--image", "data/images/a.png"]
-    code, text = run(scene, ["verify", "moody_out/a.certificate.npz", *model])
+    again = ["--model", MODEL[1], "--image", "data/images/a.png"]
+    code, text = run(scene, ["verify", "moody_out/a.certificate.npz", *again], fault="moody")
     assert code == 1
     assert "not deterministic" in text
     code, text = run(scene, ["verify", "moody_out/a.certificate.npz"])
@@ -47,6 +47,6 @@ def test_verify_names_a_model_that_answers_differently_every_time(scene):
 
 
 def test_a_clock_that_goes_back_changes_nothing(scene, whole):
-    code, text = run(scene, evaluate("backwards", "backwards"))
+    code, text = run(scene, evaluate("backwards"), fault="backwards")
     assert code == 0, text
     assert hashes(scene / "backwards") == whole

@@ -9,6 +9,7 @@ import pytest
 
 from tests.faults.scene import (
     DRAWS,
+    MODEL,
     assert_nothing_half,
     assert_one_sentence,
     evaluate,
@@ -20,7 +21,6 @@ from tests.faults.scene import (
     wait_for,
 )
 
-MODEL = ["--model", "torch:faulty_networks:small", "--hierarchy", "tiny.yaml"]
 OBEY = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
 """Root, but bound by permissions like anybody."""
 
@@ -67,7 +67,7 @@ def test_lost_permission_is_one_sentence_and_the_run_goes_on_with_it(scene, whol
     if prefix and not shutil.which("setpriv"):
         pytest.skip("root ignores permissions, and there is no setpriv to change that")
     out = scene / "forbidden"
-    process = start(scene, evaluate(out, "slow"), prefix=prefix)
+    process = start(scene, evaluate(out), fault="slow", prefix=prefix)
     wait_for(lambda: bool(rows_of(out)))
     (out / "votes").chmod(0o555)
     code, text = finish(process)
@@ -76,14 +76,14 @@ def test_lost_permission_is_one_sentence_and_the_run_goes_on_with_it(scene, whol
     assert_one_sentence(text, "Permission denied")
     assert_nothing_half(out)
     assert len(rows_of(out)) < 4
-    code, text = run(scene, evaluate(out, "slow"))
+    code, text = run(scene, evaluate(out))
     assert code == 0, text
     assert hashes(out) == whole
 
 
 def test_a_folder_removed_meanwhile_is_one_sentence(scene):
     out = scene / "removed"
-    process = start(scene, evaluate(out, "slow"))
+    process = start(scene, evaluate(out), fault="slow")
     wait_for(lambda: bool(rows_of(out)))
     shutil.rmtree(out, ignore_errors=True)
     shutil.rmtree(out, ignore_errors=True)
@@ -95,9 +95,9 @@ def test_a_folder_removed_meanwhile_is_one_sentence(scene):
 
 def test_of_two_runs_on_one_folder_the_second_is_refused(scene, whole):
     out = scene / "twice"
-    first = start(scene, evaluate(out, "slow"))
+    first = start(scene, evaluate(out), fault="slow")
     wait_for((out / "manifest.json").is_file)
-    code, text = run(scene, evaluate(out, "slow"))
+    code, text = run(scene, evaluate(out))
     alive = first.poll() is None
     assert (code, alive) == (2, True), text
     assert_one_sentence(text, "another process")

@@ -58,7 +58,7 @@ class Zygote:
 
     def __init__(self, scene: Path, root: Path) -> None:
         paths = os.pathsep.join([str(root), str(root / "src"), str(scene)])
-        environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "FAULT": "slow"}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         command = [sys.executable, "-m", "tests.faults.zygote"]
         self.process = subprocess.Popen(command, cwd=scene, env=environment, text=True, **pipes)

@@ -43,6 +43,8 @@ def odd_value(rng: random.Random, value: Any) -> Any:
 def odd_array(rng: random.Random, array: Any) -> Any:
     """Another type, shape or content."""
     choice = rng.randrange(8)
+    if not array.size:
+        return np.zeros(3, array.dtype)
     if choice == 0:
         return array.astype(rng.choice(["u1", "i1", "u2", "i8", "f4", "f8", "?", "S3", "c16", "M8[s]", ">i4"]))
     if choice == 1:
