@@ -211,6 +211,8 @@ def read_upload(path: Path, name: str, num_classes: int) -> NDArray[np.float32]:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(path, formats=FORMATS) as opened:
                 width, height = opened.size
+    except Image.DecompressionBombError:
+        raise InputError(f"{name}: must have at most {most:,} pixels to be certified here, got far more") from None
     except Exception:
         raise InputError(f"{name}: must be a PNG, JPEG, WebP, BMP, TIFF or PPM image, got something else") from None
     if width * height > most:

@@ -69,7 +69,7 @@ def layers_of(
 
 def label_layer(label: NDArray[np.integer]) -> NDArray[np.int16]:
     """A map of classes as vertices, -1 where void."""
-    return np.where(label == VOID, -1, label).astype(np.int16)
+    return np.where(label == VOID, np.int16(-1), label.astype(np.int16))
 
 
 def pack(facts: Mapping[str, Any], layers: Mapping[str, NDArray[Any]]) -> bytes:
