@@ -98,3 +98,13 @@ def test_bad_input_is_one_sentence_before_anything_is_written(arguments, key, da
     assert len(message) == 1
     assert key in message[0]
     assert not (data / "run").exists()
+
+
+def test_a_measured_batch_size_is_kept_with_the_run(data, monkeypatch):
+    measured = iter([3, 5])
+    monkeypatch.setattr("certiseg.models.batching.measured_batch_size", lambda *_, memory: next(measured))
+    run = ["--setting", "60:0.75", "--methods", "segcertify", "--memory", "1GiB"]
+    assert evaluate(*run) == 0
+    assert json.loads((data / "run/manifest.json").read_text())["batch_size"] == 3
+    assert evaluate(*run) == 0, "resumed with what was recorded, not measured again"
+    assert next(measured) == 5

@@ -13,7 +13,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from certiseg.cli.options import add_model_options, add_noise_option, model_and_hierarchy
+from certiseg.cli.options import (
+    add_batch_options,
+    add_model_options,
+    add_noise_option,
+    model_and_hierarchy,
+    settled_batch_size,
+)
 from certiseg.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +65,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--test", choices=["fixed", "anytime"], default="fixed")
     parser.add_argument("--n0", type=int, default=10, help="selection draws (default: 10)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
-    parser.add_argument("--batch-size", type=int, default=1, metavar="B", help="draws per model call (default: 1)")
+    add_batch_options(parser, memory=None)
     parser.add_argument("--temperature", type=float, default=1.0, help="divides the logits of the selection draws")
     add_noise_option(parser)
     parser.add_argument("--json", action="store_true", help="print the scores as JSON")
@@ -108,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
     if hierarchy is None:
         raise InputError("--hierarchy must be given: this model does not come with one")
     _settle_threads(args, folder)
+    recorded = folder.manifest.batch_size if folder.manifest_path.is_file() else None
+    args.batch_size = settled_batch_size(args, segmenter, size, recorded)
     manifest = _manifest(args, chosen, segmenter, hierarchy)
     _refuse_early(manifest, size)
     args.backend = args.backend and segmenter.backend  # what was measured here is not measured again by workers

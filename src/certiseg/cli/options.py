@@ -85,16 +85,17 @@ def add_votes_options(parser: argparse.ArgumentParser) -> None:
     add_noise_option(group)
 
 
-def add_batch_options(parser: Any) -> None:
-    parser.add_argument(
-        "--batch-size", type=int, metavar="B", help="draws per model call (default: what a short measurement says)"
-    )
+def add_batch_options(parser: Any, *, memory: str | None = "4GiB") -> None:
+    """memory: within which the batch size is measured by default; None: it is 1 unless the user names a size."""
+    alone = "what a short measurement says" if memory else "1, or with --memory what a short measurement says"
+    parser.add_argument("--batch-size", type=int, metavar="B", help=f"draws per model call (default: {alone})")
     parser.add_argument(
         "--memory",
         type=_bytes,
-        default=_bytes("4GiB"),
+        default=memory,
         metavar="SIZE",
-        help="what the process may take when the batch size is measured (default: 4GiB)",
+        help="what the process may take when the batch size is measured"
+        + (f" (default: {memory})" if memory else ", for example 4GiB"),
     )
 
 
@@ -106,7 +107,9 @@ def settled_batch_size(
 
     if args.batch_size is not None:
         return int(args.batch_size)
-    return recorded or measured_batch_size(model, size, memory=args.memory)
+    if recorded is not None:
+        return recorded
+    return 1 if args.memory is None else measured_batch_size(model, size, memory=args.memory)
 
 
 def settle_stopping(args: argparse.Namespace) -> None:
