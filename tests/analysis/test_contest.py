@@ -70,7 +70,7 @@ class Fixed:
         self.setting, self.values = setting, {contest.TUNED: difference, contest.HINDSIGHT: (hindsight, 0, 0)}
 
     def difference(self, method, score, *, against=contest.TUNED):
-        return self.values[against]
+        return self.values.get(against, (-0.02, -0.03, -0.01))
 
 
 def test_sentences_follow_from_the_numbers():
@@ -86,6 +86,9 @@ def test_sentences_follow_from_the_numbers():
     assert "sigma 0.3, n 100, tau 0.75) the interval" in text
     assert findings.over_settings([above, above], "sets", "ccig") == [
         "Sets has the higher CIG averaged over classes than adaptive with tuned thresholds at every setting, by 0.050."
+    ]
+    assert findings.over_settings([above], "sets", against="nested") == [
+        "Sets has the lower CIG than Nested at the setting (sigma 0.1, n 100, tau 0.75), by 0.020."
     ]
     assert "at every setting" in findings.against_hindsight([above, unclear], "nested")
     assert "at 1 of 2 settings; it is not at sigma 0.2" in findings.against_hindsight([above, below], "nested")

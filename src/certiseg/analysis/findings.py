@@ -13,29 +13,30 @@ from certiseg.stats.radius import radius
 WORDS = {"cig": "CIG", "ccig": "CIG averaged over classes", "accuracy": "share of pixels certified and right"}
 
 
-def over_settings(contests: Sequence[Contest], method: str, score: str = "cig") -> list[str]:
-    """Where a method is above tuned thresholds, where below, and where the interval holds zero."""
+def over_settings(contests: Sequence[Contest], method: str, score: str = "cig", *, against: str = TUNED) -> list[str]:
+    """Where a method is above another, tuned thresholds by default, where below, where the interval holds zero."""
     above: list[tuple[Contest, float]] = []
     below: list[tuple[Contest, float]] = []
     open_: list[tuple[Contest, float]] = []
     for each in contests:
-        found, low, high = each.difference(method, score)
+        found, low, high = each.difference(method, score, against=against)
         (above if low > 0 else below if high < 0 else open_).append((each, found))
     name, sentences = method_name(method), []
+    other = "adaptive with tuned thresholds" if against == TUNED else method_name(against)
     if above:
-        sentences.append(
-            f"{name} has the higher {WORDS[score]} than adaptive with tuned thresholds at "
-            f"{_count(above, contests)}, by {_span([d for _, d in above])}."
-        )
+        where = _count(above, contests)
+        span = _span([d for _, d in above])
+        sentences.append(f"{name} has the higher {WORDS[score]} than {other} at {where}, by {span}.")
     if below:
-        sentences.append(
-            f"{name} has the lower {WORDS[score]} than adaptive with tuned thresholds at "
-            f"{_count(below, contests)} ({_settings(c for c, _ in below)}), by {_span([-d for _, d in below])}."
-        )
+        where = f"{_count(below, contests)} ({_settings(c for c, _ in below)})"
+        span = _span([-d for _, d in below])
+        sentences.append(f"{name} has the lower {WORDS[score]} than {other} at {where}, by {span}.")
     if open_:
+        where = f"{_count(open_, contests)} ({_settings(c for c, _ in open_)})"
+        span = _span([d for _, d in open_], sign=True)
         sentences.append(
-            f"At {_count(open_, contests)} ({_settings(c for c, _ in open_)}) the interval of the difference in "
-            f"{WORDS[score]} between {name} and tuned adaptive holds zero ({_span([d for _, d in open_], sign=True)})."
+            f"At {where} the interval of the difference in {WORDS[score]} between {name} and {other} holds zero "
+            f"({span})."
         )
     return sentences
 

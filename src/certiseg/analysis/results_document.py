@@ -8,6 +8,7 @@ import platform
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from certiseg.analysis import experiments, findings, tables, thresholds
@@ -36,7 +37,7 @@ def write_document(plan: Plan, out: Path) -> Path:
     for title, text, pieces in _chapters(plan, contests):
         print(f"writing: {title}", flush=True)
         parts.append(f"## {title}\n\n{text}\n" if text else f"## {title}\n")
-        parts += [_written(piece, out) for piece in pieces]
+        parts += [_written(piece, out, under=title) for piece in pieces]
     parts.append(_foot(plan, time.time() - begun))
     path = out / "results.md"
     with write_atomically(path) as file:
@@ -135,6 +136,10 @@ def _summary(plan: Plan, contests: list[Contest]) -> str:
             findings.by_class(first, method, manifest.tree.classes),
         ]
         lines.append(" ".join(sentences) + "\n")
+    for one, other in pairwise(reversed(_ours(plan))):
+        sentences = [*findings.over_settings(contests, one, against=other)]
+        sentences += findings.over_settings(contests, one, "accuracy", against=other)
+        lines.append(" ".join(sentences) + "\n")
     return "\n".join(lines)
 
 
@@ -179,9 +184,9 @@ def _published(plan: Plan) -> Table:
     return Table("Ours on CamVid and the paper's on Cityscapes", note, columns, tuple(rows))
 
 
-def _written(piece: Piece, out: Path) -> str:
+def _written(piece: Piece, out: Path, *, under: str) -> str:
     """A piece as Markdown, with its figure as PNG and, for charts, as SVG."""
-    parts = [f"### {piece.title}\n"] if piece.title else []
+    parts = [f"### {piece.title}\n"] if piece.title not in ("", under) else []
     if piece.text:
         parts.append(f"{piece.text}\n")
     if piece.draw is not None:
