@@ -18,6 +18,8 @@ from certiseg.errors import InputError
 
 ATTEMPTS = 5
 """How often a task may lose its worker before its image is left out."""
+START_SECONDS = 300.0
+"""How long to wait for a first worker at least: nodes may have to be started, models to be loaded."""
 _LOOK_SECONDS = 0.5
 
 
@@ -171,8 +173,9 @@ class Pool(ABC):
         now = time.monotonic()
         for handle in [handle for handle in self.handles if handle.deadline < now]:
             self._lose(handle, f"no answer in {self.timeout:g} seconds")
-        if not any(handle.ready for handle in self.handles) and now - self._heard > self.timeout:
+        patience = max(self.timeout, START_SECONDS)
+        if not any(handle.ready for handle in self.handles) and now - self._heard > patience:
             raise InputError(
-                f"a worker must become ready within {self.timeout:g} seconds, but none did: {self.situation()}; "
+                f"a worker must become ready within {patience:g} seconds, but none did: {self.situation()}; "
                 "see --timeout"
             )
