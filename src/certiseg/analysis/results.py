@@ -1,7 +1,8 @@
 """make results: runs `compact` on CamVid and writes docs/results.md. Killed and started again, it goes on.
 
 Three runs share their draws: every fourth image at all settings of the first noise level, from whose votes the run
-over all images takes the first draws of these images; then every fourth image at the other noise levels.
+over all images takes the first draws of these images; then every fourth image at the other noise levels. With
+`--every 12` fewer images are taken there, and a later start without it draws only what is missing.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class Plan:
 
     @property
     def some_images(self) -> RunFolder:
-        return RunFolder(self.runs / "some")
+        return RunFolder(self.runs / f"some-{self.every}")
 
     @property
     def more_noise(self) -> RunFolder:
-        return RunFolder(self.runs / "more-noise")
+        return RunFolder(self.runs / f"more-noise-{self.every}")
 
     def folder_of(self, setting: Setting) -> RunFolder:
         """The run in which a setting of the paper is to be found, with the most images."""
@@ -73,17 +74,17 @@ class Plan:
         over_n = [self.few, *((n, tau) for n in self.between), (last, tau), self.many]
         some = ["--every", str(self.every)]
         return {
-            "some": self._evaluate("some", self.sigmas[:1], over_n, some),
-            "all": self._evaluate("all", self.sigmas[:1], [self.few], []),
-            "more-noise": self._evaluate("more-noise", self.sigmas[1:], [self.few, self.many], some),
+            self.some_images.path.name: self._evaluate(self.some_images, self.sigmas[:1], over_n, some),
+            self.all_images.path.name: self._evaluate(self.all_images, self.sigmas[:1], [self.few], []),
+            self.more_noise.path.name: self._evaluate(self.more_noise, self.sigmas[1:], [self.few, self.many], some),
         }
 
-    def _evaluate(self, name: str, sigmas: tuple[float, ...], pairs: list[Pair], more: list[str]) -> list[str]:
+    def _evaluate(self, folder: RunFolder, sigmas: tuple[float, ...], pairs: list[Pair], more: list[str]) -> list[str]:
         settings = [f"{n}:{tau:g}" for n, tau in pairs]
         limit = [] if self.first is None else ["--first", str(self.first)]
         where = ["--root", str(self.root), "--split", self.split, *limit, *more]
         what = ["--sigma", *(f"{sigma:g}" for sigma in sigmas), "--setting", *settings]
-        how = ["--model", "compact", "--backend", self.backend, "--out", str(self.runs / name)]
+        how = ["--model", "compact", "--backend", self.backend, "--out", str(folder.path)]
         return ["evaluate", self.dataset, *where, *what, *how]
 
 
@@ -93,13 +94,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/results"), help="where the runs are kept")
     parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of results.md and results/")
     parser.add_argument("--backend", help="default: the fastest, measured once")
+    parser.add_argument("--every", type=int, default=4, metavar="K", help="every K-th image at the other settings")
     parser.add_argument("--trial", action="store_true", help="eight images and few draws, to see that all works")
     args = parser.parse_args(arguments)
     try:
         plan = make_plan(args)
         for name, command in plan.commands().items():
-            if name == "all":
-                lend_votes(plan)
+            if lent := lend_votes(plan, RunFolder(plan.runs / name)):
+                print(f"{name}: the votes of {lent} images are taken from another run", flush=True)
             run_step(plan, name, command)
         from certiseg.analysis.results_document import write_document
 
@@ -117,7 +119,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
     runs = args.runs / f"{'trial-' if args.trial else ''}{load_model('compact').fingerprint()[:8]}"
     runs.mkdir(parents=True, exist_ok=True)
     backend = args.backend or _fastest_backend(runs / "backend.txt")
-    plan = Plan(args.root, runs / backend, backend)
+    plan = Plan(args.root, runs / backend, backend, every=args.every)
     return replace(plan, few=(30, 0.5), many=(60, 0.6), between=(40,), first=8) if args.trial else plan
 
 
@@ -161,20 +163,33 @@ def step_times(plan: Plan) -> dict[str, dict[str, float | None]]:
     return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
-def lend_votes(plan: Plan) -> int:
-    """Give the run over all images the first draws that another run made of some of them; returns how many.
+def lend_votes(plan: Plan, target: RunFolder) -> int:
+    """Give a run the votes that others of the plan drew of its images, or the first of them; returns of how many.
 
     Noise depends on seed, image and index of the draw alone, so these are the very votes it would draw.
     """
-    lender, sigma, lent = plan.some_images, plan.sigmas[0], 0
-    target = plan.all_images
-    target.create()
-    for name in lender.finished():
+    sigmas = plan.sigmas[1:] if target.path == plan.more_noise.path else plan.sigmas[:1]
+    whole = target.path == plan.all_images.path
+    n = plan.few[0] if whole else plan.many[0]
+    names = image_names(plan)[:: 1 if whole else plan.every]
+    lenders = [RunFolder(path) for path in sorted(plan.runs.glob("*/")) if path != target.path]
+    lent = 0
+    for name, sigma in ((name, sigma) for name in names for sigma in sigmas):
         path = target.votes_path(name, sigma)
-        if not path.is_file():
-            load_votes(lender.votes_path(name, sigma)).first(plan.few[0]).save(path)
-            lent += 1
+        sources = [lender.votes_path(name, sigma) for lender in lenders]
+        for source in (source for source in sources if source.is_file() and not path.is_file()):
+            votes = load_votes(source)
+            if n in (votes.n, *votes.snapshots):
+                target.create()
+                votes.first(n).save(path)
+                lent += 1
     return lent
+
+
+def image_names(plan: Plan) -> tuple[str, ...]:
+    from certiseg.datasets import open_dataset
+
+    return tuple(open_dataset(plan.dataset, plan.root, split=plan.split, first=plan.first).names)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from certiseg.analysis.pooling import Pools
 from certiseg.analysis.published import published_scores
 from certiseg.analysis.results import Plan, step_times
 from certiseg.archive import write_atomically
-from certiseg.runs.folder import RunFolder
 
 FOLDED = 14
 """Longer tables are folded."""
@@ -231,7 +230,7 @@ def _foot(plan: Plan, seconds: float) -> str:
         f"{versions}; backend {manifest.backend}, {manifest.threads} threads.",
         f"- Date: {datetime.now(UTC):%Y-%m-%d}. Seeds: {manifest.seed} for the noise, 0 for the bootstrap.",
         f"- Model: {manifest.model}, fingerprint `{manifest.model_sha256}`.",
-        *_times(plan),
+        _times(plan),
         f"- Tables and figures from the runs: {seconds / 60:.1f} minutes.",
         "",
         "`make results` runs these commands, resumes them where they stopped, and writes this page:\n",
@@ -241,23 +240,20 @@ def _foot(plan: Plan, seconds: float) -> str:
     return "\n".join(lines)
 
 
-def _times(plan: Plan) -> list[str]:
-    lines = []
-    for name, starts in step_times(plan).items():
-        ended = {float(begun): end for begun, end in starts.items() if end is not None}
-        minutes = sum(end - begun for begun, end in ended.items()) / 60
-        broken = len(starts) - len(ended)
-        more = f", after {broken} interrupted start{'s' if broken > 1 else ''}, not counted" if broken else ""
-        lines.append(f"- Run `{name}`, {_passes(plan, name):,} passes of the model: {minutes:.1f} minutes{more}.")
-    return lines
+def _times(plan: Plan) -> str:
+    """How many passes the votes took, and how long all starts together that came to their end."""
+    starts = [(float(begun), end) for step in step_times(plan).values() for begun, end in step.items()]
+    minutes = sum(end - begun for begun, end in starts if end is not None) / 60
+    broken = sum(end is None for _, end in starts)
+    more = f"; {broken} interrupted start{'s' if broken > 1 else ''} not counted" if broken else ""
+    return f"- Sampling and certifying, {_passes(plan):,} passes of the model: {minutes:.0f} minutes{more}."
 
 
-def _passes(plan: Plan, name: str) -> int:
-    """Passes of a run, without those whose votes it took from another."""
-    folder = RunFolder(plan.runs / name)
-    manifest = folder.manifest
-    images = len(folder.finished()) - (len(plan.some_images.finished()) if name == "all" else 0)
-    return images * len(manifest.sigmas) * (manifest.n0 + max(manifest.draws)) + len(folder.finished())
+def _passes(plan: Plan) -> int:
+    """Passes that the votes of the three runs took; what one lent another counts once."""
+    some, whole = (len(folder.finished()) for folder in (plan.some_images, plan.all_images))
+    n0 = plan.all_images.manifest.n0
+    return some * len(plan.sigmas) * (n0 + plan.many[0]) + (whole - some) * (n0 + plan.few[0])
 
 
 def _processor() -> str:
