@@ -69,7 +69,7 @@ class Pool(ABC):
     shares_folder = False
 
     def __init__(self, *, workers: int, timeout: float, draws_per_task: int | None = None) -> None:
-        for what, value in (("workers", workers), ("draws per task", draws_per_task or 1)):
+        for what, value in (("workers", workers), ("draws per task", 1 if draws_per_task is None else draws_per_task)):
             if value < 1:
                 raise InputError(f"{what} must be at least 1, got {value}")
         if not timeout > 0:

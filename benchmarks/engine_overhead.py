@@ -1,0 +1,170 @@
+"""What the engines cost: the same evaluation by one and two processes, beside bare forward passes as many at a time.
+
+python -m benchmarks.engine_overhead [--images 4] [--n 100] [--rounds 3] [--root ../shared/data/camvid]
+
+Everything is measured in turns in one run, on warm workers with one thread each. The bare passes are those of the
+network alone: no noise, no arg max, no votes, no certificates, no files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import certiseg as cs
+from benchmarks.measure import machine
+from certiseg.datasets import open_dataset
+from certiseg.engines.drive import Engine
+from certiseg.engines.here import Here
+from certiseg.engines.processes import Processes
+from certiseg.runs.evaluate import evaluate_dataset
+from certiseg.runs.folder import RunFolder
+from certiseg.runs.manifest import Manifest
+
+METHODS = ("segcertify", "adaptive:0,0,0.25", "nested", "sets")
+
+
+def build(number: int) -> cs.Segmenter:
+    return cs.load_model("compact")
+
+
+def manifest_of(names: tuple[str, ...], n: int) -> Manifest:
+    """An evaluation as in the README."""
+    model, tree = build(0), cs.load_hierarchy("camvid")
+    versions = {"certiseg": cs.__version__, "torch": torch.__version__, "numpy": np.__version__}
+    return Manifest(
+        dataset="camvid",
+        split="test",
+        images=names,
+        model=model.name,
+        model_sha256=model.fingerprint(),
+        classes=model.class_names,
+        hierarchy=json.loads(json.dumps(tree.as_dict())),
+        sigmas=(0.25,),
+        settings=((n, 0.75),),
+        methods=METHODS,
+        alpha=0.001,
+        correction="bonferroni",
+        k=1,
+        test="fixed",
+        family="image",
+        n0=10,
+        seed=0,
+        temperature=1.0,
+        batch_size=1,
+        threads=1,
+        backend="torch",
+        device="cpu",
+        versions=versions,
+    )
+
+
+def forward_passes(count: int) -> None:
+    """So many passes of the network alone, one image at a time."""
+    torch.set_num_threads(1)
+    network = _network()
+    images = torch.rand(1, 3, 360, 480).contiguous(memory_format=torch.channels_last)
+    with torch.inference_mode():
+        for _ in range(count):
+            network(images)
+
+
+_kept: list[Any] = []
+
+
+def _network() -> Any:
+    if not _kept:
+        _kept.append(cs.load_model("compact").model)
+    return _kept[0]
+
+
+def measure(samples: Any, manifest: Manifest, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each kind, in turns after a warm-up of each."""
+    one, two = (Processes(build, manifest, workers=workers) for workers in (1, 2))
+    passes = len(manifest.images) * (manifest.n0 + max(manifest.draws) + 1)
+    times: dict[str, list[float]] = {}
+    with multiprocessing.get_context("spawn").Pool(2) as bare:
+        kinds: dict[str, Callable[[], Any]] = {
+            "bare forward passes, 1 process": lambda: bare.map(forward_passes, [passes], chunksize=1),
+            "bare forward passes, 2 processes": lambda: bare.map(
+                forward_passes, [passes - passes // 2, passes // 2], chunksize=1
+            ),
+            "evaluate, in this process": lambda: _evaluate(samples, manifest, None),
+            "evaluate, 1 worker": lambda: _evaluate(samples, manifest, one),
+            "evaluate, 2 workers": lambda: _evaluate(samples, manifest, two),
+        }
+        for turn in range(-1, rounds):
+            for name, run in kinds.items():
+                started = time.perf_counter()
+                run()
+                if turn >= 0:
+                    times.setdefault(name, []).append(time.perf_counter() - started)
+    one.close()
+    two.close()
+    return times
+
+
+def _evaluate(samples: Any, manifest: Manifest, engine: Engine | None) -> None:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as place:
+        folder = RunFolder(place)
+        torch.set_num_threads(1)
+        left_out = evaluate_dataset(folder, manifest, samples, engine=engine or Here(build(0), folder))
+        assert not left_out
+        _sizes.clear()
+        _sizes.update(bytes_per_image(folder))
+
+
+_sizes: dict[str, float] = {}
+
+
+def bytes_per_image(folder: RunFolder) -> dict[str, float]:
+    """Bytes that an image takes in a run folder, by kind of file."""
+    images = len(folder.manifest.images)
+    kinds = ("votes", "certificates", "predictions", "labels", "rows")
+    found = {kind: sum(path.stat().st_size for path in (folder.path / kind).iterdir()) / images for kind in kinds}
+    return found | {"table.parquet": folder.table_path.stat().st_size / images}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine_overhead", description=__doc__)
+    parser.add_argument("--images", type=int, default=4)
+    parser.add_argument("--n", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--root", default="../shared/data/camvid", help="CamVid; streets where it is not there")
+    args = parser.parse_args()
+    real = Path(args.root).is_dir()
+    samples = open_dataset("camvid", args.root, split="test") if real else open_dataset("streets", first=args.images)
+    step = max(1, len(samples) // args.images)
+    samples = samples.subset(list(range(0, len(samples), step))[: args.images])
+    manifest = manifest_of(samples.names, args.n)
+    print(machine())
+    print(f"{args.images} images of {'CamVid' if real else 'streets'}, n0 = 10, n = {args.n}, {args.rounds} rounds")
+    times = measure(samples, manifest, args.rounds)
+    for name, taken in times.items():
+        spread = ", ".join(f"{seconds:.1f}" for seconds in taken)
+        print(f"{statistics.median(taken):8.1f} s  {name}  ({spread})")
+    bare_1, bare_2, here, one, two = (statistics.median(taken) for taken in times.values())
+    print(f"{one / two:8.2f}    times faster: evaluate by 2 workers than by 1 (bare passes: {bare_1 / bare_2:.2f})")
+    print(f"{(one - here) / bare_1:8.1%}  of the forward time: 1 worker beyond the same work in one process")
+    lost = two / one * bare_1 / bare_2 - 1
+    print(f"{lost:8.1%}  of the time: 2 workers beyond 1, where bare passes lose nothing by definition")
+    print(f"{here / bare_1 - 1:8.1%}  of the forward time: noise, votes, certificates and files, in one process")
+    print(f"{two / bare_2 - 1:8.1%}  of the forward time: all of that and the engine, 2 workers")
+    print("bytes per image: " + ", ".join(f"{kind} {size:,.0f}" for kind, size in _sizes.items()))
+    print(machine())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
