@@ -21,8 +21,8 @@ from certiseg.errors import InputError
 from certiseg.hierarchy import ABSTAIN, ROOT, Hierarchy, check_thresholds, flat_hierarchy
 from certiseg.kernels import over_pixels
 from certiseg.stats.anytime import anytime_test
-from certiseg.stats.binomial import MAX_DRAWS, CountTest, binomial_test
-from certiseg.stats.correction import CORRECTIONS, Correction, certain_hits
+from certiseg.stats.binomial import CountTest, binomial_test
+from certiseg.stats.correction import CORRECTIONS, Correction
 from certiseg.stats.nested import finest_links
 from certiseg.stats.radius import agree_with_test, radius, radius_table
 from certiseg.votes import Votes
@@ -80,7 +80,7 @@ def certify(
     if settings.k > tested:
         raise InputError(f"k must be at most the {tested:,} pixels tested together, got {k}: nothing would be promised")
     counting = count_test(votes, settings)
-    chains = chains_of(votes, hierarchy, settings, inside, enough=certain_hits(counting, tested, alpha))
+    chains = chains_of(votes, hierarchy, settings, inside)
     found = finest_links(chains.hits, counting, alpha=alpha, correction=correction, k=k)
     if found.critical is None:
         warnings.warn(
@@ -109,11 +109,9 @@ def count_test(votes: Votes, settings: Settings) -> CountTest:
 # -- the methods -------------------------------------------------------------------------------------------------
 
 
-def chains_of(
-    votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None, *, enough: int = MAX_DRAWS + 1
-) -> Chains:
-    """The chains of a method and their hits; hits of `enough` or more may be larger than they say."""
-    return _METHODS[settings.method](_Tested(votes, hierarchy, settings, inside, np.uint32(enough)))
+def chains_of(votes: Votes, hierarchy: Hierarchy, settings: Settings, inside: NDArray[Any] | None) -> Chains:
+    """The chains of a method and their hits, at the pixels of a flat mask or at all."""
+    return _METHODS[settings.method](_Tested(votes, hierarchy, settings, inside))
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,6 @@ class _Tested:
     hierarchy: Hierarchy
     settings: Settings
     inside: NDArray[Any] | None
-    enough: np.uint32
 
     def pick(self, name: str) -> NDArray[Any]:
         """An array of the votes at the tested pixels, as (N,) or (N, K)."""
@@ -134,7 +131,7 @@ class _Tested:
         """(links, N): what a loop finds from the counts and other arrays."""
         counts = self.pick("counts")
         hits = np.empty((links, len(counts)), np.uint16)
-        over_pixels(loop, len(counts), counts, *arrays, self.enough, hits)
+        over_pixels(loop, len(counts), counts, *arrays, hits)
         return hits
 
 
@@ -203,10 +200,9 @@ def _maps(
     set_size = np.zeros(link.shape, np.uint8)
     if settings.method == "sets":
         set_size = (link + 1) * (link < len(chains.hits))
-        vertex = np.full(link.shape, ABSTAIN, np.int16)
+        vertex = np.empty(link.shape, np.int16)
         ranking = _pick(votes.ranking, inside)
-        tree = hierarchy.ancestors, hierarchy.members, np.int16(ROOT)
-        over_pixels(loops.covers, len(link), ranking, set_size, *tree, vertex)
+        over_pixels(loops.covers, len(link), ranking, set_size, *_meeting(hierarchy), vertex)
     else:
         vertex = np.empty(link.shape, np.int16)
         candidate = _pick(votes.candidate, inside)
@@ -237,8 +233,18 @@ def _pick(array: NDArray[Any], inside: NDArray[Any] | None) -> NDArray[Any]:
 
 @lru_cache(maxsize=16)
 def _masks(hierarchy: Hierarchy) -> NDArray[np.uint16]:
-    """(C, L, C): all ones at the leaves under K(y, l)."""
-    return hierarchy.members[hierarchy.ancestors].astype(np.uint16) * np.uint16(0xFFFF)
+    """(C, L, C and more): all ones at the leaves under K(y, l), zeros behind them up to whole vectors."""
+    masks = hierarchy.members[hierarchy.ancestors].astype(np.uint16) * np.uint16(0xFFFF)
+    return np.pad(masks, ((0, 0), (0, 0), (0, -hierarchy.num_classes % 16)))
+
+
+@lru_cache(maxsize=16)
+def _meeting(hierarchy: Hierarchy) -> tuple[NDArray[np.uint8], NDArray[np.int16]]:
+    """(C, C): the first level at which K(y, l) holds another class, L for none; (C, L + 2): K(y, l), ROOT, ABSTAIN."""
+    under = hierarchy.members[hierarchy.ancestors]
+    first = np.where(under.any(axis=1), under.argmax(axis=1), hierarchy.num_levels)
+    rest = np.broadcast_to(np.array([ROOT, ABSTAIN]), (hierarchy.num_classes, 2))
+    return first.astype(np.uint8), np.hstack([hierarchy.ancestors, rest]).astype(np.int16)
 
 
 # -- the radius map ----------------------------------------------------------------------------------------------

@@ -13,8 +13,12 @@ from certiseg.kernels import inline, jit, total_of
 
 
 @inline
-def _masked_sum(row: Any, mask: Any) -> Any:
-    """Sum of the values whose mask is all ones; no branch and 16 bits throughout, so that it runs on whole vectors."""
+def _masked_sum(flat: Any, i: Any, num_classes: Any, mask: Any) -> Any:
+    """Sum of the counts of pixel i whose mask is all ones; no branch and 16 bits, so that it runs on whole vectors.
+
+    Masks are longer than the classes, with zeros behind, and the sum reads into the next pixels.
+    """
+    row = flat[i * num_classes : i * num_classes + mask.size]
     total = np.uint16(0)
     for k in range(row.size):
         total = np.uint16(total + (row[k] & mask[k]))
@@ -31,45 +35,38 @@ def candidate_hits(first: Any, last: Any, counts: Any, candidate: Any, n: Any, h
     return right
 
 
-# Where finer hits reach `enough`, coarser ones are at least those and nobody needs to know them better.
-
-
 @jit
-def path_hits(first: Any, last: Any, counts: Any, candidate: Any, own: Any, masks: Any, enough: Any, hits: Any) -> None:
+def path_hits(first: Any, last: Any, counts: Any, candidate: Any, own: Any, masks: Any, hits: Any) -> None:
     """hits[l, i] = votes of pixel i for the leaves under K(candidate, l).
 
-    counts (N, C); candidate (N,) and its hits `own`; masks (C, L, C): all ones at the leaves under K(y, l).
+    counts (N, C); candidate (N,) and its hits `own`; masks (C, L, C and more): all ones at the leaves under K(y, l).
     """
+    flat, num_classes = counts.reshape(-1), counts.shape[1]
     for i in range(first, last):
-        inside = own[i]
-        hits[0, i] = inside
+        hits[0, i] = own[i]
         for link in range(1, masks.shape[1]):
-            if inside < enough:
-                inside = _masked_sum(counts[i], masks[candidate[i], link])
-            hits[link, i] = inside
+            hits[link, i] = _masked_sum(flat, i, num_classes, masks[candidate[i], link])
 
 
 @jit
-def level_hits(
-    first: Any, last: Any, counts: Any, candidate: Any, own: Any, level: Any, masks: Any, enough: Any, hits: Any
-) -> None:
+def level_hits(first: Any, last: Any, counts: Any, candidate: Any, own: Any, level: Any, masks: Any, hits: Any) -> None:
     """hits[0, i] = votes of pixel i for the leaves under K(candidate, level[i]); see `path_hits`."""
+    flat, num_classes = counts.reshape(-1), counts.shape[1]
     for i in range(first, last):
-        inside = own[i]
-        if level[i] > 0 and inside < enough:
-            inside = _masked_sum(counts[i], masks[candidate[i], level[i]])
-        hits[0, i] = inside
+        if level[i] == 0:
+            hits[0, i] = own[i]
+        else:
+            hits[0, i] = _masked_sum(flat, i, num_classes, masks[candidate[i], level[i]])
 
 
 @jit
-def set_hits(first: Any, last: Any, counts: Any, ranking: Any, own: Any, enough: Any, hits: Any) -> None:
+def set_hits(first: Any, last: Any, counts: Any, ranking: Any, own: Any, hits: Any) -> None:
     """hits[m, i] = votes of pixel i for its m + 1 best ranked classes; hits (max_set, N)."""
     for i in range(first, last):
         total = own[i]
         hits[0, i] = total
         for m in range(1, hits.shape[0]):
-            if total < enough:
-                total = np.uint16(total + counts[i, ranking[i, m]])
+            total = np.uint16(total + counts[i, ranking[i, m]])
             hits[m, i] = total
 
 
@@ -101,23 +98,15 @@ def vertices_at(
 
 
 @jit
-def covers(
-    first: Any, last: Any, ranking: Any, set_size: Any, ancestors: Any, members: Any, root: Any, vertex: Any
-) -> None:
-    """vertex[i] = the lowest vertex over the first set_size[i] ranked classes; empty sets are left as they are.
+def covers(first: Any, last: Any, ranking: Any, set_size: Any, meeting: Any, table: Any, vertex: Any) -> None:
+    """vertex[i] = the lowest vertex over the first set_size[i] ranked classes.
 
-    It is the first vertex on the path of the best ranked class that has all the others under it.
+    It lies on the path of the best ranked class, where the last of the others joins it. meeting (C, C): the level at
+    which one class joins the path of another, L for never; table (C, L + 2): the path, the root, and nothing.
     """
+    nothing = table.shape[1] - 1
     for i in range(first, last):
-        if set_size[i] == 1:
-            vertex[i] = ranking[i, 0]
-        elif set_size[i] > 1:
-            vertex[i] = root
-            for level in range(1, ancestors.shape[1]):
-                above = ancestors[ranking[i, 0], level]
-                covered = True
-                for m in range(1, set_size[i]):
-                    covered = covered and members[above, ranking[i, m]]
-                if covered:
-                    vertex[i] = above
-                    break
+        best, level = ranking[i, 0], np.int64(0)
+        for m in range(1, ranking.shape[1]):
+            level = max(level, np.int64(meeting[best, ranking[i, m]]) * np.int64(m < set_size[i]))
+        vertex[i] = table[best, nothing if set_size[i] == 0 else level]

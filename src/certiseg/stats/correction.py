@@ -37,16 +37,6 @@ def cutoff(
     return _benjamini_yekutieli(histogram, test, alpha)
 
 
-def certain_hits(test: CountTest, tested: int, alpha: float) -> int:
-    """Hits that every correction certifies, whatever the other pixels have; n + 1 where none are.
-
-    None of them ever asks for less than alpha / (N (1 + 1/2 + ... + 1/N)), the first step of `by`. And since all of
-    them reject such hits, how far they exceed this number does not change what is decided about the others.
-    """
-    critical = test.critical(alpha / (tested * (1 + np.log(tested))))
-    return test.n + 1 if critical is None else critical
-
-
 def _step_down(histogram: NDArray[np.int64], test: CountTest, level: Callable[[int], float]) -> int | None:
     """Reject in order of hits while p <= level(rank); level never decreases, so tied pixels stand or fall together."""
     tested, rejected = int(histogram.sum()), 0
