@@ -26,10 +26,10 @@ check: setup  ## style and types; with `make test` this is what CI runs
 guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md
 	$(BIN)/python -m tests.guarantees.report
 
-robustness: setup  ## attacks on certificates of CamVid images; writes docs/robustness.md; needs ../shared
-	$(BIN)/certiseg evaluate camvid --root $(SHARED)/camvid --every 15 --first 150 --methods nested --out runs/robustness
-	$(BIN)/certiseg attack runs/robustness --root $(SHARED)/camvid --steps 4 --restarts 2 --samples 1 --draws 48 \
-		--few-draws 24 --out docs/robustness.md
+robustness: setup  ## attacks on certificates of ten CamVid images; writes docs/robustness.md; needs ../shared
+	$(BIN)/certiseg evaluate camvid --root $(SHARED)/camvid --every 24 --methods nested --backend openvino --out runs/robustness
+	$(BIN)/certiseg attack runs/robustness --root $(SHARED)/camvid --backend openvino --steps 3 --restarts 2 --samples 1 \
+		--draws 48 --few-draws 24 --out docs/robustness.md
 
 audit: setup  ## known vulnerabilities of the pinned versions, from PyPI's advisories; needs the network
 	test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit; }

@@ -20,6 +20,7 @@ COMMANDS = (
     "view",
     "plan",
     "verify",
+    "attack",
     "hierarchy",
     "train",
     "adapt",

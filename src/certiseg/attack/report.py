@@ -1,0 +1,135 @@
+"""Attacks in tables: what was tried, what was refuted, and what the model without noise did meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from certiseg.attack.run import Attack, Outcome, within_radius
+
+_PAGE = """# Trying to refute certificates
+
+{verdict}
+
+This page is written by `make robustness`. {facts}
+
+## What was tried
+
+For every image and every target a perturbation delta with |delta|_2 <= k R is searched for by projected gradient
+ascent in expectation over the noise: fresh noise in every step, momentum, {restarts} restarts of {steps} steps, the
+gradient taken through the whole torch model with its up-sampling. The loss is -log of the probability inside the
+certified label, weighted as in SegPGD so that pixels that still hold count most. Each search starts from what the next
+smaller ball gave; an attack that refuted everything is not repeated in larger balls, which hold the same
+perturbation. The perturbed image stays in [0, 1]. Targets: all certified pixels; the single certified pixel
+with the fewest votes; the 16x16 patch with the fewest votes.
+
+Then the noise is drawn afresh at x + delta with another seed ({draws} draws for all pixels, {few_draws} for a pixel
+or a patch). A certificate is **refuted** where the Clopper-Pearson upper bound, at alpha / N with alpha = {alpha:g}
+and N the certificates under attack, of the share of predictions inside the original label is below 1/2. Within R none
+may be; beyond R nothing is promised, and the attack should be seen to succeed.
+
+R is an l2 size: {grey}
+
+## What came of it
+
+{table}
+
+- *refuted*: certificates refuted, of all that were attacked; *attacks that refuted*: those that refuted at least one.
+- *lost*: share of the attacked pixels with fewer than half of the fresh draws inside their label (an estimate, no
+  test).
+- *lowest share*: the smallest share of fresh draws inside a label that any attacked pixel had; the promise says that
+  the true one is above 1/2 within R.
+- *base model*: without noise, on the same perturbed image: share of the attacked pixels whose prediction leaves the
+  certified label, and accuracy on the whole image. Without any perturbation the accuracy is {clean}.
+{images}"""
+
+
+def rows_of(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """One row per target and multiple, over all images."""
+    rows = []
+    for target, multiple in dict.fromkeys((o.target, o.multiple) for o in outcomes):
+        chosen = [o for o in outcomes if (o.target, o.multiple) == (target, multiple)]
+        tested = sum(o.tested for o in chosen)
+        known = [o.accuracy for o in chosen if o.accuracy is not None]
+        rows.append(
+            {
+                "target": target,
+                "multiple": multiple,
+                "attacks": len(chosen),
+                "attacks_that_refuted": sum(o.refuted > 0 for o in chosen),
+                "size": float(np.mean([o.size for o in chosen])),
+                "tested": tested,
+                "refuted": sum(o.refuted for o in chosen),
+                "lost": sum(o.lost * o.tested for o in chosen) / tested,
+                "lowest_share": min(o.lowest_share for o in chosen),
+                "base_lost": sum(o.base_lost * o.tested for o in chosen) / tested,
+                "accuracy": float(np.mean(known)) if known else None,
+            }
+        )
+    return rows
+
+
+def table_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """The rows as a Markdown table."""
+    head = (
+        "target",
+        "ball",
+        "l2 size",
+        "attacks that refuted",
+        "refuted certificates",
+        "lost",
+        "lowest share",
+        "base model lost",
+        "base accuracy",
+    )
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in rows_of(outcomes):
+        accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
+        cells = (
+            row["target"],
+            f"{row['multiple']:g} R",
+            f"{row['size']:.3f}",
+            f"{row['attacks_that_refuted']} of {row['attacks']}",
+            f"{row['refuted']:,} of {row['tested']:,} ({row['refuted'] / row['tested']:.2%})",
+            f"{row['lost']:.2%}",
+            f"{row['lowest_share']:.2f}",
+            f"{row['base_lost']:.2%}",
+            accuracy,
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def verdict(outcomes: Sequence[Outcome]) -> str:
+    """What the attacks inside R came to, and whether the attack worked anywhere."""
+    inside = [o for o in outcomes if o.multiple <= 1]
+    broken = within_radius(outcomes)
+    tested, refuted = sum(o.tested for o in inside), sum(o.refuted for o in broken)
+    beyond = sum(o.refuted > 0 for o in outcomes if o.multiple > 1)
+    many = sum(o.multiple > 1 for o in outcomes)
+    first = (
+        f"**{refuted:,} certificates were refuted within R**"
+        if broken
+        else f"None of {tested:,} attacked certificates was refuted within R"
+    )
+    return f"{first} ({len(inside)} attacks); beyond R, {beyond} of {many} attacks refuted at least one."
+
+
+def page(outcomes: Sequence[Outcome], attack: Attack, *, facts: str, grey: str, clean: float | None) -> str:
+    """The document of a whole run."""
+    names = list(dict.fromkeys(o.image for o in outcomes))
+    return _PAGE.format(
+        verdict=verdict(outcomes),
+        facts=facts,
+        restarts=attack.search.restarts,
+        steps=attack.search.steps,
+        draws=attack.draws,
+        few_draws=min(attack.draws, attack.few_draws),
+        alpha=attack.alpha,
+        grey=grey,
+        table="\n".join(table_lines(outcomes)),
+        clean="not known" if clean is None else f"{clean:.3f}",
+        images=f"\nImages: {', '.join(names)}.\n",
+    )
