@@ -28,7 +28,7 @@ def measure(*, images: tuple[int, ...] = (0, 60)) -> list[Figure]:
     for method, of_method in found.items():
         name = f"early stopping at {SHARE:.0%} undecided, CamVid, {method}"
         figures.append(Figure(f"{name}: passes over n = 1000", of_method["passes"], 0.5, "<="))
-        figures.append(Figure(f"{name}: certified pixels kept", of_method["kept"], 0.95, ">="))
+        figures.append(Figure(f"{name}: certified pixels kept", of_method["kept"], 0.95, ">=", of_method["curve"]))
     return figures
 
 

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,8 @@ class Figure:
     value: float
     aim: float
     direction: Literal["<=", ">="]
+    curve: Mapping[int, float] | None = None
+    """How the value came about, where one number says too little."""
 
     @property
     def met(self) -> bool:

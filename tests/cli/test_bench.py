@@ -16,7 +16,8 @@ SUITES = bench._suites()  # puts the checkout on the path
 
 from benchmarks.measure import Figure, interleaved_ratio  # noqa: E402
 
-FIGURES = [Figure("fast", 123.4, 20, ">="), Figure("slow", 1.25, 1.1, "<=")]
+CURVE = {50 * k: k / 20 for k in range(1, 21)}
+FIGURES = [Figure("fast", 123.4, 20, ">=", CURVE), Figure("slow", 1.25, 1.1, "<=")]
 
 
 @pytest.fixture
@@ -39,17 +40,17 @@ def run(*arguments: str) -> int:
 @pytest.mark.usefixtures("measured")
 def test_every_figure_stands_beside_its_aim(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--only", "scaling") == 0
-    first, *lines, last = capsys.readouterr().out.splitlines()
+    first, fast, *curve, slow, last = capsys.readouterr().out.splitlines()
     assert "cores, load" in first
     assert "cores, load" in last
-    assert [line.split() for line in lines] == [
-        ["met", "123", ">=", "20", "fast"],
-        ["MISSED", "1.250", "<=", "1.1", "slow"],
-    ]
+    assert [" ".join(line.split()) for line in (fast, slow)] == ["met 123 >= 20 fast", "MISSED 1.250 <= 1.1 slow"]
+    hundreds, tenths = [line.split()[1::2] for line in curve]
+    assert hundreds == [str(100 * k) for k in range(1, 11)]
+    assert tenths == [f"{k / 10:.3f}" for k in range(1, 11)]
     assert run("--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found) == 2 * len(SUITES)
-    assert found[1] == {"name": "slow", "value": 1.25, "aim": 1.1, "direction": "<=", "met": False}
+    assert found[1] == {"name": "slow", "value": 1.25, "aim": 1.1, "direction": "<=", "curve": None, "met": False}
 
 
 @pytest.mark.usefixtures("measured")
@@ -70,6 +71,7 @@ def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:
     assert text.count("| fast | 123 | >= 20 | yes |") == 1
     assert "| slow | 1.250 | <= 1.1 | no |" in text
     assert "old" not in text
+    assert "\n| 100 | 200 |" in text
     with pytest.raises(InputError, match="must hold the lines"):
         run("--write", str(tmp_path / "none.md"))
 

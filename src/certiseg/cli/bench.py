@@ -74,6 +74,9 @@ def write_table(path: Path, figures: list[Any], lines: list[str]) -> None:
     before, after = _split(path)
     rows = [f"| {f.name} | {_value(f.value)} | {f.direction} {f.aim:g} | {'yes' if f.met else 'no'} |" for f in figures]
     table = ["| figure | measured | aim | met |", "|---|---|---|---|", *rows]
+    for figure in figures:
+        if figure.curve:
+            table += ["", f"{figure.name}, if stopped after so many draws:", "", *_curve(figure.curve)]
     day = time.strftime("%Y-%m-%d")
     note = f"Measured {day} in {lines[2]} on {lines[0]} (load at the end: {lines[1].partition('load ')[2]})."
     with write_atomically(path) as file:
@@ -90,9 +93,18 @@ def _split(path: Path) -> tuple[str, str]:
     return before, after
 
 
+def _curve(curve: dict[int, float]) -> list[str]:
+    """A curve as a table of two lines, thinned to ten columns."""
+    points = list(curve.items())
+    points = points[:: -max(1, len(points) // 10)][::-1]
+    keys, values = ([f"{k}" for k, _ in points], [f"{v:.3f}" for _, v in points])
+    return [f"| {' | '.join(cells)} |" for cells in (keys, ["---"] * len(points), values)]
+
+
 def _line(figure: Any) -> str:
     verdict = "met   " if figure.met else "MISSED"
-    return f"{verdict} {_value(figure.value):>9} {figure.direction} {figure.aim:<6g} {figure.name}"
+    line = f"{verdict} {_value(figure.value):>9} {figure.direction} {figure.aim:<6g} {figure.name}"
+    return line + "".join(f"\n{'':17} {row}" for row in _curve(figure.curve)[::2]) if figure.curve else line
 
 
 def _value(value: float) -> str:
