@@ -23,7 +23,7 @@ _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 class CountedPixels:
-    """The pixels of one image, counted. Hits come in steps: 0 below the floor, one each, the last from the cap on."""
+    """The pixels of one image, counted. Hits come in steps: 0 is the floor, the last one the cap and all above."""
 
     def __init__(
         self,
@@ -52,18 +52,21 @@ class CountedPixels:
             (_masks(hierarchy), _repeated(hierarchy), _agreement(hierarchy)),
             (floor, cap),
         )
-        sure, unsure = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
-        self.pixels = sure.sum(axis=1) + unsure[:, 0].sum(axis=(1, 2))
+        sure, rest, unsure = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
+        self.pixels = sure.sum(axis=1) + rest
         """(bins, C + 1): all pixels by bin and true class, void last."""
-        steps = sure.sum(axis=(1, 2))[:, None, None] * (np.arange(unsure.shape[2]) == unsure.shape[2] - 1)
-        self.steps = unsure.sum(axis=(3, 4)) + steps
-        """(bins, L, steps): all pixels by bin, level and step of their hits."""
-        self.passed = np.cumsum(unsure[:, :, ::-1], axis=2, dtype=np.int32)[:, :, ::-1] + sure[:, None, None]
-        """(bins, L, steps, L + 1, C + 1): pixels with at least these hits, by first right level (L: never), class."""
+        self.steps = unsure.reshape(*unsure.shape[:3], -1).sum(axis=3)
+        """(bins, L, steps): pixels by bin, level and step of their hits, those below the floor left out."""
+        self.steps[:, :, -1] += sure.sum(axis=(1, 2))[:, None]
+        self.sure, self.unsure = sure, unsure
+
+    def passed(self, step: int) -> NDArray[np.int32]:
+        """(bins, L, L + 1, C + 1): pixels with at least these hits, by first right level (L: never) and class."""
+        return self.unsure[:, :, step:].sum(axis=2, dtype=np.int32) + self.sure[:, None]
 
     def step_of(self, hits: NDArray[np.integer]) -> NDArray[np.integer]:
         """The step of a number of hits between floor and cap."""
-        return hits - self.floor + 1
+        return hits - self.floor
 
 
 @lru_cache(maxsize=16)
@@ -100,31 +103,33 @@ def _masked_sum(row: Any, mask: Any) -> Any:
 def _count_pixels(
     first: Any, last: Any, counts: Any, candidate: Any, gap: Any, truth: Any, grid: Any, tree: Any, bounds: Any
 ) -> Any:
-    """(sure, unsure): pixels that the cap settles at level 0, and the others at each level wanted of their bin.
+    """(sure, rest, unsure): pixels that the cap settles at level 0, the others, and these by level and step.
 
     Hits are taken from the coarsest level down, and once they are below the floor nothing finer matters.
     """
     (values, deepest), (masks, repeated, agreement), (floor, cap) = grid, tree, bounds
     levels, classes, bins = masks.shape[1], counts.shape[1], deepest.size
     sure = np.zeros((bins, levels + 1, classes + 1), np.int32)
-    unsure = np.zeros((bins, levels, cap - floor + 2, levels + 1, classes + 1), np.int32)
+    rest = np.zeros((bins, classes + 1), np.int32)
+    unsure = np.zeros((bins, levels, cap - floor + 1, levels + 1, classes + 1), np.int32)
     for i in range(first, last):
         b = 0
         for value in values:  # without a branch: gaps are hard to foretell
             b += value < np.float64(gap[i])
         own = candidate[i]
         y = classes if truth[i] == VOID else np.int64(truth[i])
-        agrees = agreement[own, y]
-        if counts[i, own] >= cap:
+        agrees, inside = agreement[own, y], counts[i, own]
+        if inside >= cap:
             sure[b, agrees, y] += 1
             continue
-        top, inside, step = deepest[b], counts[i, own], 1
+        rest[b, y] += 1
+        top = deepest[b]
         for level in range(top, -1, -1):
-            if step > 0:
-                if level == 0:
-                    inside = counts[i, own]
-                elif level == top or not repeated[own, level]:
-                    inside = _masked_sum(counts[i], masks[own, level])
-                step = max(min(np.int64(inside), cap) - floor + 1, 0)
-            unsure[b, level, step, agrees, y] += 1
-    return sure, unsure
+            if level == 0:
+                inside = counts[i, own]
+            elif level == top or not repeated[own, level]:
+                inside = _masked_sum(counts[i], masks[own, level])
+            if inside < floor:
+                break
+            unsure[b, level, min(np.int64(inside), cap) - floor, agrees, y] += 1
+    return sure, rest, unsure

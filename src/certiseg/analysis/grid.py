@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +161,7 @@ def _criticals(
         rejected = tested if correction == "by" else 0
         while True:
             critical = _as_number(remembered.critical(at(rejected)), test)
-            now = counts[min(critical - pixels.floor + 1, last)] if critical <= test.n else 0
+            now = counts[min(critical - pixels.floor, last)] if critical <= test.n else 0
             if now == rejected or critical > test.n:
                 break
             rejected = now
@@ -222,17 +222,15 @@ def _add_cells(pixels: CountedPixels, grid: Grid, hierarchy: Hierarchy, critical
     levels, shape = hierarchy.num_levels, (hierarchy.num_levels, len(grid.functions), hierarchy.num_classes)
     assigned, certified, right = (np.empty(shape, np.int64) for _ in range(3))
     counted = pixels.pixels[:, :-1].astype(np.float64)  # whole numbers below 2^53: all sums are exact
-    steps = np.minimum(pixels.step_of(critical), pixels.passed.shape[2] - 1)
-    distinct, which = np.unique(steps, return_inverse=True)
-    rows: list[Any] = [which == number for number in range(len(distinct))] if len(distinct) > 1 else [slice(None)]
+    steps = np.minimum(pixels.step_of(critical), pixels.steps.shape[2] - 1)
+    chosen = [(grid.level == level).astype(np.float64) for level in range(levels)]
     for level in range(levels):
-        chosen = (grid.level == level).astype(np.float64)
-        assigned[level] = chosen @ counted
-        passed = pixels.passed[:, level, distinct, :, :-1].astype(np.float64)
-        reached, agreed = passed.sum(axis=2), passed[:, :, : level + 1].sum(axis=2)
-        for number, here in enumerate(rows):
-            certified[level, here] = chosen[here] @ reached[:, number]
-            right[level, here] = chosen[here] @ agreed[:, number]
+        assigned[level] = chosen[level] @ counted
+    for step in np.unique(steps):
+        passed, here = pixels.passed(int(step))[..., :-1].astype(np.float64), steps == step
+        for level in range(levels):
+            certified[level, here] = chosen[level][here] @ passed[:, level].sum(axis=1)
+            right[level, here] = chosen[level][here] @ passed[:, level, : level + 1].sum(axis=1)
     return GridSums(grid, hierarchy, *(np.moveaxis(part, 0, -1) for part in (assigned, certified, right)))
 
 
