@@ -19,6 +19,8 @@ CASES = (
     ("cityscapes", (1024, 2048), "by"),
     ("camvid", (720, 960), "bonferroni"),
     ("camvid", (360, 480), "bonferroni"),
+    ("camvid", (360, 480), "holm"),
+    ("camvid", (360, 480), "kfwer"),
     ("pascal_context", (480, 480), "bonferroni"),
 )
 
