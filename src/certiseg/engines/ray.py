@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import time
 from typing import Any
 
 from certiseg.engines.pool import Event, Handle, Lost, Pool, Ready, Unfit
@@ -52,6 +53,9 @@ class RayPool(Pool):
 
     def listen(self, seconds: float) -> list[tuple[Handle, Event]]:
         by_reference = {h.pending: h for h in self.handles if isinstance(h, _Actor) and h.pending is not None}
+        if not by_reference:
+            time.sleep(seconds)
+            return []
         heard, _ = self.ray.wait(list(by_reference), num_returns=1, timeout=seconds)
         events = [(by_reference[ref], by_reference[ref].hear(self.payload, self.manifest)) for ref in heard]
         return [(handle, event) for handle, event in events if event is not None]
