@@ -50,8 +50,11 @@ function entryOf(name) {
   return list.images.find((image) => image.name === name);
 }
 
+// The run's own values for the controls of every method, those of the given one above all.
 function settingsOf({ setting, method }) {
-  return { thresholds: run.thresholds ?? Array(run.num_levels - 1).fill(0), max_set: 5, k: 1, ...setting,
+  const chosen = (name) => run.methods.map(({ settings }) => settings[name]).find((value) => value !== undefined);
+  return { thresholds: chosen("thresholds") ?? run.thresholds ?? Array(run.num_levels - 1).fill(0),
+    max_set: chosen("max_set") ?? Math.min(5, run.num_classes), level: chosen("level") ?? 0, k: 1, ...setting,
     ...method.settings };
 }
 
