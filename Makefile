@@ -31,6 +31,15 @@ robustness: setup  ## attacks on certificates of ten CamVid images; writes docs/
 	$(BIN)/certiseg attack runs/robustness --root $(SHARED)/camvid --backend openvino --steps 3 --restarts 2 --samples 1 \
 		--draws 48 --few-draws 24 --out docs/robustness.md
 
+mutants: setup  ## breaks the source on purpose, edit by edit; writes docs/mutants.md; resumable
+	$(BIN)/python -m tests.mutation
+
+fuzz: setup  ## hostile files and command lines: make fuzz COUNT=5000 FIRST=1000 for others
+	$(BIN)/python -m tests.fuzz --count $(or $(COUNT),2400) --first $(or $(FIRST),0)
+
+faults: setup  ## full disks, lost rights, and fifty of each signal at random moments
+	FAULTS=50 $(BIN)/python -m pytest -s tests/faults
+
 audit: setup  ## known vulnerabilities of the pinned versions, from PyPI's advisories; needs the network
 	test -x .venv/audit/bin/pip-audit || { $(PYTHON) -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit; }
 	$(BIN)/python -m tests.supply.audit .venv/audit/bin/pip-audit

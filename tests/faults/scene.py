@@ -31,6 +31,8 @@ class Small(torch.nn.Module):
     def forward(self, images):
         time.sleep(self.pause)
         self.seen += len(images)
+        while os.environ.get("FAULT") == "waiting" and self.seen == 100 and not os.path.exists("go"):
+            time.sleep(0.01)  # in the middle of the second image, until somebody says so
         return self.layers(images)
 
 class Poisoned(Small):
