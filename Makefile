@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee robustness audit test-ray test-wheel bench bench-quick results train-compact train-denoiser remedies clean
+.PHONY: setup demo test check guarantee robustness mutants fuzz faults audit test-ray test-wheel bench bench-quick results train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
