@@ -46,7 +46,7 @@ def overhead(
     return interleaved_ratio(certificate, bare_passes(segmenter, pixels, n0 + n), repeats=repeats)
 
 
-def measure(*, draws: int = 100, repeats: int = 5) -> list[Figure]:
+def measure(*, draws: int = 100, repeats: int = 3) -> list[Figure]:
     """`compact` in torch and in its fastest backend, HRNet-W48, and the noise alone."""
     pixels, camvid = street_pixels(), cs.load_hierarchy("camvid")
     model = cs.load_model("compact")
