@@ -34,6 +34,7 @@ def root(tmp_path: Path) -> Path:
             pixels = rng.integers(0, 256, (40, 48, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / split / "images" / f"{name}.jpg")
             label = rng.integers(0, 31, (40, 48), dtype=np.uint8)
+            label[:3] = 255
             Image.fromarray(label).save(tmp_path / split / "labels" / f"{name}.png")
     return tmp_path
 

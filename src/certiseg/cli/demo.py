@@ -130,11 +130,13 @@ def _write_picture(
     from PIL import Image
 
     from certiseg.archive import write_atomically
+    from certiseg.hierarchy import ABSTAIN
     from certiseg.report.pictures import beside, captioned, colour_map, comparison, legend, legend_panel, stacked
 
     panels = {"image": Image.fromarray((pixels * 255).round().astype(np.uint8))}
     if label is not None:
-        panels["ground truth"] = Image.fromarray(colour_map(np.where(label == 255, -1, label), hierarchy))
+        known = np.where(label == 255, ABSTAIN, label.astype(np.int64))
+        panels["ground truth"] = Image.fromarray(colour_map(known, hierarchy))
     else:
         panels["model without noise (not certified)"] = Image.fromarray(
             colour_map(model.predict(pixels).astype(np.int64), hierarchy)

@@ -13,9 +13,9 @@ import numpy as np
 from PIL import Image
 
 from certiseg.archive import write_atomically
-from certiseg.datasets import CamVid
+from certiseg.datasets import VOID, CamVid
 from certiseg.errors import InputError
-from certiseg.hierarchy import Hierarchy, load_hierarchy
+from certiseg.hierarchy import ABSTAIN, Hierarchy, load_hierarchy
 from certiseg.models.load import load_model
 from certiseg.models.segmenter import as_batch
 from certiseg.palette import palette
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pixels = sample.image.astype(np.float32) / np.float32(255)
         noise = np.random.default_rng(index).standard_normal(pixels.shape, np.float32) * np.float32(SIGMA)
         assert sample.label is not None
-        maps = {"ground truth": np.where(sample.label == 255, -1, sample.label).astype(np.int64)}
+        maps = {"ground truth": np.where(sample.label == VOID, ABSTAIN, sample.label.astype(np.int64))}
         for sigma, image in ((0, pixels), (SIGMA, pixels + noise)):
             maps[f"compact, sigma = {sigma:g}"] = model(as_batch(image[None])).labels()[0].astype(np.int64)
         for title, labels in maps.items():
