@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee robustness mutants fuzz faults audit test-ray test-wheel bench bench-quick results train-compact train-denoiser remedies clean
+.PHONY: setup demo test check guarantee robustness mutants fuzz faults audit test-ray test-wheel test-browser screenshots bench bench-quick results train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
@@ -91,6 +91,18 @@ remedies: setup  ## a network that never saw noise, and what helps it; writes do
 		--loss-at logits
 	$(BIN)/python -m certiseg.training.remedies --weights runs/clean/last.safetensors --root $(SHARED)/camvid \
 		--out docs/noise.md
+
+.venv/browser: .venv/ready
+	test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; }
+	$(BIN)/python -m pip install --quiet -c constraints.txt playwright
+	mkdir -p .venv/axe && npm install --silent --no-save --prefix .venv/axe axe-core@4.14.0
+	touch $@
+
+test-browser: .venv/browser  ## the viewer in Debian's chromium, with axe-core
+	CERTISEG_BROWSER=1 $(BIN)/python -m pytest tests/browser
+
+screenshots: .venv/browser  ## pictures of the viewer for the documents, on street scenes
+	$(BIN)/python -m tests.browser.screenshots
 
 clean:
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

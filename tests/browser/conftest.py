@@ -64,6 +64,7 @@ class Visit:
     def __init__(self, browser: Any, url: str, **options: Any) -> None:
         self.url, self.errors, self.foreign = url, [], []
         self.context = browser.new_context(**{"viewport": {"width": 1440, "height": 960}, **options})
+        self.context.set_default_timeout(120_000)
         self.page = self.context.new_page()
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -75,7 +76,7 @@ class Visit:
         if not request.url.startswith((self.url, "blob:", "data:")):
             self.foreign.append(request.url)
 
-    def wait(self, condition: str, seconds: float = 60) -> None:
+    def wait(self, condition: str, seconds: float = 120) -> None:
         """Until an expression of the page holds (asked from outside: the page allows no eval)."""
         end = time.monotonic() + seconds
         while not self.page.evaluate(f"Boolean({condition})"):

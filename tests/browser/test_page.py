@@ -68,7 +68,7 @@ def test_moving_tau_moves_the_abstained_pixels_exactly(open_page, run):
     [
         ("1", {"method": "segcertify"}),
         ("3", {"method": "adaptive", "thresholds": "0,0,0.25"}),
-        ("5", {"method": "sets"}),
+        ("5", {"method": "sets", "max_set": 3}),
     ],
 )
 def test_methods_by_key(open_page, run, keys, changes):
@@ -277,7 +277,7 @@ def test_two_tabs_of_fifty_moves_a_second(open_page, app):
         for tab in tabs:
             tab.page.evaluate(f"void ({drag})()")
         for tab in tabs:
-            tab.wait(f"document.body.dataset.dragged == {turn}")
+            tab.wait(f"document.body.dataset.dragged == {turn}", seconds=240)
         for tab in tabs:
             tab.settle()
         sizes.append(psutil.Process().memory_info().rss)
