@@ -187,10 +187,12 @@ def _write(
     from certiseg.claims import grey_levels
 
     votes, settings = certificate.votes, certificate.settings
+    drawn = votes.provenance
     facts = (
-        f"Model {votes.provenance.get('model')} ({votes.provenance.get('backend')}), {len({o.image for o in outcomes})} images, method {settings.method}, "
-        f"sigma = {votes.sigma:g}, {votes.noise} noise, n = {votes.n}, tau = {settings.tau:g}, alpha = "
-        f"{settings.alpha:g}, correction {settings.correction}; the attacks took {minutes:.1f} minutes."
+        f"Model {drawn.get('model')} (run by {drawn.get('backend')}), {len({o.image for o in outcomes})} images, "
+        f"method {settings.method}, sigma = {votes.sigma:g}, {votes.noise} noise, n = {votes.n}, "
+        f"tau = {settings.tau:g}, alpha = {settings.alpha:g}, correction {settings.correction}; the attacks took "
+        f"{minutes:.1f} minutes."
     )
     grey = grey_levels(certificate.radius, values=3 * votes.size[0] * votes.size[1])
     text = page(outcomes, attack, facts=facts, grey=grey, clean=float(np.mean(clean)) if clean else None)
