@@ -228,7 +228,7 @@ def _foot(plan: Plan, seconds: float) -> str:
         "## How it was made\n",
         f"- Machine: {_processor()}, {os.cpu_count()} cores, {_memory()}; Python {platform.python_version()}, "
         f"{versions}; backend {manifest.backend}, {manifest.threads} threads.",
-        f"- Load average {os.getloadavg()[2]:.1f}: above the number of cores, times are those of a machine with other work.",
+        f"- Load average {os.getloadavg()[2]:.1f}; above {os.cpu_count()}, times are those of a busy machine.",
         f"- Date: {datetime.now(UTC):%Y-%m-%d}. Seeds: {manifest.seed} for the noise, 0 for the bootstrap.",
         f"- Model: {manifest.model}, fingerprint `{manifest.model_sha256}`.",
         _times(plan),
