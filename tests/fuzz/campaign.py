@@ -16,7 +16,7 @@ from typing import Any
 from tests.fuzz.cases import Case
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 240.0
+PATIENCE = 600.0
 """Seconds of the clock for one answer, the start of a worker included."""
 
 

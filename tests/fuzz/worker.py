@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -29,6 +30,7 @@ NOTES = ("note:", "region:")
 
 def main(base: Path, scratch: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (24 << 30, 24 << 30))
+    faulthandler.register(signal.SIGPROF, chain=True)
     every_kind()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     for line in sys.stdin:
@@ -47,13 +49,13 @@ def run(case: Case, base: Path, scratch: Path) -> dict[str, Any]:
     os.chdir(place)
     _reset_peak()
     shown, started = io.StringIO(), time.process_time()
-    faulthandler.dump_traceback_later(12 * SECONDS, exit=True)
+    signal.setitimer(signal.ITIMER_PROF, 3 * SECONDS)  # ends the process, with a traceback
     try:
         with contextlib.redirect_stderr(shown), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             code, wrong = _call(command)
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_PROF, 0)
         os.chdir(scratch)
     seconds = time.process_time() - started
     if seconds > SECONDS:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.mutation.child import in_child, judge, preload, store_reference
 from tests.mutation.mutants import MUTANTS, Mutant
 from tests.mutation.table import write_table
 
@@ -35,6 +34,7 @@ def main() -> int:
     chosen = [mutant for mutant in MUTANTS if not args.only or mutant.name in args.only]
     known = {} if args.again else read_log(args.log)
     args.log.parent.mkdir(exist_ok=True)
+    preload()
     with tempfile.TemporaryDirectory() as folder:
         pristine: Path | None = None
         for mutant in chosen:
@@ -76,12 +76,11 @@ def read_log(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def make_pristine(folder: Path) -> Path:
-    """A copy of the checkout with everything compiled, and the reference's answers."""
-    for name in ("src", "tests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.npz"))
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy2(ROOT / name, folder / name)
-    answer = run_child(folder, folder / "reference.npz", [])
+    """A copy of the package, with the reference's answers beside it."""
+    shutil.copytree(ROOT / "src", folder / "src")
+    answer = in_child(folder / "src", lambda: store_reference(folder / "reference.npz"))
+    if "error" in answer:
+        raise SystemExit(f"the reference must work before anything is broken, got {answer['error']}")
     refused = {name: text for name, text in answer["texts"].items() if "Error" in text and not text.startswith("Input")}
     if refused:
         raise SystemExit(f"the reference must work before anything is broken, got {refused}")
@@ -91,7 +90,7 @@ def make_pristine(folder: Path) -> Path:
 def try_mutant(mutant: Mutant, pristine: Path, folder: Path) -> dict[str, Any]:
     """What an edit changes, and the first test that fails for it."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(pristine, folder)
+    shutil.copytree(pristine / "src", folder / "src")
     path = folder / "src/certiseg" / mutant.file
     text = path.read_text("utf-8")
     if text.count(mutant.old) != 1:
@@ -101,21 +100,10 @@ def try_mutant(mutant: Mutant, pristine: Path, folder: Path) -> dict[str, Any]:
         for compiled in path.parent.glob(f"__pycache__/{module}.*.nb?"):
             compiled.unlink()
     started = time.monotonic()
-    tests = [f"tests/{name}" for name in dict.fromkeys(mutant.tests)]
-    answer = run_child(folder, pristine / "reference.npz", tests)
+    answer = in_child(folder / "src", lambda: judge(pristine / "reference.npz", list(dict.fromkeys(mutant.tests))))
+    if "error" in answer:
+        raise SystemExit(f"{mutant.name}: the child must answer, got {answer['error']}")
     return {**answer, "seconds": round(time.monotonic() - started, 1)}
-
-
-def run_child(folder: Path, stored: Path, tests: list[str]) -> dict[str, Any]:
-    """The child's answer; one that dies has been noticed, too."""
-    paths = os.pathsep.join([str(folder / "src"), str(folder)])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "tests.mutation.child", str(stored), *tests]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1200)
-    if "ANSWER" not in done.stdout:
-        raise SystemExit(f"the child must answer, got exit code {done.returncode}: {done.stderr[-1500:]}")
-    answer: dict[str, Any] = json.loads(done.stdout.rpartition("ANSWER")[2])
-    return answer
 
 
 if __name__ == "__main__":
