@@ -32,7 +32,7 @@ def test_ctrl_c_leaves_a_folder_to_go_on_with(data, capsys):  # noqa: F811
     command = [sys.executable, "-m", "certiseg", "evaluate", "folder", "--root", "data", "--hierarchy", "tiny.yaml"]
     command += ["--model", "torch:slow_networks:small", *OPTIONS, "--out", "stopped", "--workers", "2"]
     process = subprocess.Popen([*command, "--draws-per-task", "10"], stderr=subprocess.PIPE, start_new_session=True)
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while not list((data / "stopped").rglob("partial/*/*.npz")) and time.monotonic() < until:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)

@@ -62,8 +62,8 @@ def manifest_of(images: Images, **changes):
     import numpy as np
 
     versions = {"certiseg": cs.__version__, "torch": torch.__version__, "numpy": np.__version__}
-    segmenter = build(0)
-    return make_manifest(images, model="small", model_sha256=segmenter.fingerprint(), versions=versions, **changes)[0]
+    facts = {"model": "small", "model_sha256": build(0).fingerprint(), "versions": versions}
+    return make_manifest(images, **(facts | changes))[0]
 
 
 def plain_run(path: Path, images: Images, manifest) -> dict[str, str]:

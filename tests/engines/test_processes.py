@@ -62,7 +62,7 @@ def test_an_image_that_costs_too_many_workers_is_left_out(tmp_path, monkeypatch)
     trouble.mkdir()
     for number in range(2):
         (trouble / f"kill{number}").touch()
-    left_out, _ = run(tmp_path / "run", images, manifest, partial(build, trouble=str(trouble)))
+    left_out, _ = run(tmp_path / "run", images, manifest, partial(build, trouble=str(trouble)), draws_per_task=200)
     assert "2 were lost over it" in left_out["drive/000"]
     assert not list((tmp_path / "run").rglob("*.npz"))
 
@@ -97,7 +97,7 @@ def test_a_shard_is_refused_in_another_shards_folder_and_beyond_the_images(tmp_p
     evaluate_dataset(RunFolder(tmp_path), manifest, images, build(0), shard=Shard(1, 3))
     assert RunFolder(tmp_path).finished() == ["drive/000"]
     assert not RunFolder(tmp_path).table_path.exists()
-    with pytest.raises(cs.InputError, match="must be resumed as shard 1/3, which it is, got 2/3"):
+    with pytest.raises(cs.InputError, match="must be resumed as the shard that it is, 1/3, got 2/3"):
         evaluate_dataset(RunFolder(tmp_path), manifest, images, build(0), shard=Shard(2, 3))
     with pytest.raises(cs.InputError, match="at most as many shards as images, 3, got 1/4"):
         evaluate_dataset(RunFolder(tmp_path / "more"), manifest, images, build(0), shard=Shard(1, 4))
