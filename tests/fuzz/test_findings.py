@@ -15,3 +15,10 @@ def test_snapshots_of_votes_must_be_whole_numbers(dtype):
     odd = np.zeros(votes.counts.shape).astype(dtype)
     with pytest.raises(cs.InputError, match="add up"):
         replace(votes, snapshots={20: odd})
+
+
+@pytest.mark.parametrize("settings", [{"input_size": (100_000, 100_000)}, {"divisible_by": 65_535_000}])
+def test_a_model_file_cannot_ask_for_an_enormous_input(settings):
+    model = cs.Segmenter(lambda images: images, **settings)
+    with pytest.raises(cs.InputError, match="at most 100,000,000 pixels"):
+        model.predict(np.zeros((8, 8, 3), np.uint8))

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from certiseg.errors import InputError
+from certiseg.images import MAX_PIXELS
 
 Resize = Literal["bilinear", "antialiased", "bicubic"]
 
@@ -54,6 +55,8 @@ class Preparation:
         """The model's own input, and the size in pixels of the image that its output covers."""
         height, width = int(images.shape[2]), int(images.shape[3])
         target = self.size_of(height, width)
+        bottom, right = -target[0] % self.divisible_by, -target[1] % self.divisible_by
+        _require_size(target[0] + bottom, target[1] + right)
         images = self._resized(images, target)
         if self.integer_input:
             images = (images * 255).round().clamp(0, 255).to(torch.uint8)
@@ -63,7 +66,6 @@ class Preparation:
             images = images / torch.tensor(self.std, device=images.device).view(1, 3, 1, 1)
         if self.bgr:
             images = images.flip(1)
-        bottom, right = -target[0] % self.divisible_by, -target[1] % self.divisible_by
         if bottom or right:
             images = F.pad(images, (0, right, 0, bottom))
         if target == (height, width):
@@ -126,6 +128,14 @@ def _size(what: str, value: Any) -> tuple[int, int] | None:
     if not isinstance(value, Sequence) or len(value) != 2 or not all(_is_whole(side) for side in value):
         raise InputError(f"{what} must be (height, width) in pixels, got {value!r}")
     return int(value[0]), int(value[1])
+
+
+def _require_size(height: int, width: int) -> None:
+    """Refuse what a file or a slip of the hand may ask for, before memory is taken for it."""
+    if height * width > MAX_PIXELS:
+        raise InputError(
+            f"input_size and divisible_by must give the model at most {MAX_PIXELS:,} pixels, got {height}x{width}"
+        )
 
 
 def _is_whole(value: Any) -> bool:
