@@ -59,6 +59,20 @@ def test_the_quick_check_fails_where_a_figure_is_missed(capsys: pytest.CaptureFi
     assert "MISSED" in capsys.readouterr().out
 
 
+def test_a_suite_that_fails_does_not_spoil_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> list[Figure]:
+        raise InputError("root must be there")
+
+    monkeypatch.setattr("benchmarks.scaling.measure", fails)
+    monkeypatch.setattr("benchmarks.sample_memory.measure", lambda: FIGURES)
+    assert run("--only", "scaling", "sample_memory") == 1
+    said = capsys.readouterr()
+    assert "scaling: not measured: InputError: root must be there" in said.err
+    assert "met" in said.out
+
+
 @pytest.mark.usefixtures("measured")
 def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:
     document = tmp_path / "performance.md"

@@ -47,12 +47,14 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         print(lines[0])
     figures: list[Any] = []
+    failed: list[str] = []
     started = time.monotonic()
     for name in names:
         try:
             found = import_module(f"benchmarks.{name}").measure()
-        except InputError as error:
-            print(f"{name}: not measured: {error}", file=sys.stderr)
+        except Exception as error:  # whatever is missing for one suite does not spoil the others
+            print(f"{name}: not measured: {type(error).__name__}: {error}", file=sys.stderr)
+            failed.append(name)
             continue
         figures += found
         if not args.json:
@@ -64,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
         print(lines[1])
     if args.write:
         write_table(Path(args.write), figures, lines)
-    return 1 if args.quick and not all(figure.met for figure in figures) else 0
+    missed = args.quick and not all(figure.met for figure in figures)
+    return 1 if failed or missed else 0
 
 
 def write_table(path: Path, figures: list[Any], lines: list[str]) -> None:
