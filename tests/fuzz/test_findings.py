@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 import certiseg as cs
 from tests.conftest import random_votes
@@ -22,3 +24,10 @@ def test_a_model_file_cannot_ask_for_an_enormous_input(settings):
     model = cs.Segmenter(lambda images: images, **settings)
     with pytest.raises(cs.InputError, match="at most 100,000,000 pixels"):
         model.predict(np.zeros((8, 8, 3), np.uint8))
+
+
+@pytest.mark.parametrize("head", [torch.zeros(()), torch.zeros(10**9, 0), torch.zeros(10**9, 0, 1, 1)])
+def test_weights_cannot_ask_for_an_enormous_network(head, tmp_path):
+    save_file({"head.weight": head}, tmp_path / "w.safetensors")
+    with pytest.raises(cs.InputError, match="weights of compact"):
+        cs.load_model(f"compact:{tmp_path / 'w.safetensors'}")

@@ -116,7 +116,8 @@ def _trained_compact(weights: str, settings: Mapping[str, Any]) -> Segmenter:
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
     except Exception as error:
         raise InputError(f"{path}: must be weights of `certiseg train` (safetensors), got: {reason(error)}") from None
-    count = len(state["head.weight"]) if "head.weight" in state else 2
+    head = state.get("head.weight")  # where it is malformed any count fails below
+    count = len(head) if head is not None and head.ndim == 4 and head.numel() else 2
     network = compact(count)
     try:
         network.load_state_dict({name: v.float() if v.is_floating_point() else v for name, v in state.items()})
