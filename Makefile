@@ -56,8 +56,9 @@ bench: setup  ## ratios of speed and memory, on an idle machine; WRITE=docs/perf
 bench-quick: setup  ## a small check of the same ratios with wide margins
 	$(BIN)/certiseg bench --quick
 
+EVERY ?= 4
 results: setup  ## `compact` on CamVid test by every method; writes docs/results.md; needs ../shared and an hour, resumable
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m certiseg.analysis.results --root $(SHARED)/camvid
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m certiseg.analysis.results --root $(SHARED)/camvid --every $(EVERY)
 
 TRAIN = OMP_WAIT_POLICY=PASSIVE $(BIN)/certiseg train
 COMMON = --resume --sigma 0.25 --noise mixed --noisy-share 0.6 --batch-size 8 --crop 256 336 --schedule one-cycle \

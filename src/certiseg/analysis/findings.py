@@ -62,8 +62,7 @@ def price(found: Contest, method: str) -> str:
     return (
         f"{method_name(method)} abstains from {ours.abstain:.1%} of the pixels, tuned adaptive from "
         f"{theirs.abstain:.1%}; certified and right are {ours.accuracy:.1%} against {theirs.accuracy:.1%}, certified "
-        f"but wrong {wrong:.1%} against {their_wrong:.1%}, that is {more}. A certificate speaks of the model, and "
-        "where it is steadily wrong, so is its certificate."
+        f"but wrong {wrong:.1%} against {their_wrong:.1%}, that is {more}."
     )
 
 

@@ -24,6 +24,8 @@ from certiseg.archive import write_atomically
 
 FOLDED = 14
 """Longer tables are folded."""
+FEW = 20
+"""Images below which intervals from them are called rough."""
 PUBLISHED = "cityscapes"
 
 
@@ -92,13 +94,18 @@ def _every(plan: Plan) -> str:
     return {2: "every second", 3: "every third", 4: "every fourth"}.get(plan.every, f"every {plan.every}th")
 
 
+def _make(plan: Plan) -> str:
+    """The command that writes this page."""
+    return "make results" if plan.every == Plan.every else f"make results EVERY={plan.every}"
+
+
 def _head(plan: Plan) -> str:
     manifest, setting = plan.all_images.manifest, plan.main
     few, some = len(plan.all_images.finished()), len(plan.some_images.finished())
     others = "; ".join(f"sigma {s.sigma:g}, n {s.n}, tau {s.tau:g}" for s in plan.paper_settings[1:])
     return f"""# Results
 
-`{manifest.model}` on CamVid {plan.split}, certified by every method from the same draws. Written by `make results`;
+`{manifest.model}` on CamVid {plan.split}, certified by every method from the same draws. Written by `{_make(plan)}`;
 every number and every sentence of this page follows from that run. alpha = {manifest.alpha:g} for each image,
 {manifest.correction}, {manifest.test} n, {manifest.n0} selection draws.
 
@@ -109,6 +116,7 @@ One sampling pass per image and sigma: n = {plan.few[0]} are the first draws of 
 by side are a comparison; only one that is chosen beforehand is a promise at level alpha. CIG, the certified
 information gain, is 1 if every pixel is certified as its class. The two drives of CamVid {plan.split} are videos, so
 their images resemble each other and bootstrap intervals over images are narrower than they would be over drives.
+{f"Intervals from {some} images are rough." if some < FEW else ""}
 """
 
 
@@ -139,6 +147,10 @@ def _summary(plan: Plan, contests: list[Contest]) -> str:
         sentences = [*findings.over_settings(contests, one, against=other)]
         sentences += findings.over_settings(contests, one, "accuracy", against=other)
         lines.append(" ".join(sentences) + "\n")
+    lines.append(
+        "A certificate speaks of the model under noise: where the model is steadily wrong, so is its certificate, and "
+        "methods that certify more certify more of that too.\n"
+    )
     return "\n".join(lines)
 
 
@@ -234,7 +246,7 @@ def _foot(plan: Plan, seconds: float) -> str:
         _times(plan),
         f"- Tables and figures from the runs: {seconds / 60:.1f} minutes.",
         "",
-        "`make results` runs these commands, resumes them where they stopped, and writes this page:\n",
+        f"`{_make(plan)}` runs these commands, resumes them where they stopped, and writes this page:\n",
         *(f"    certiseg {' '.join(command)}" for command in plan.commands().values()),
         "",
     ]
@@ -244,7 +256,10 @@ def _foot(plan: Plan, seconds: float) -> str:
 def _times(plan: Plan) -> str:
     """How many passes the votes took, and how long all starts together that came to their end."""
     starts = [(float(begun), end) for step in step_times(plan).values() for begun, end in step.items()]
-    minutes = sum(end - begun for begun, end in starts if end is not None) / 60
+    minutes, until = 0.0, 0.0
+    for begun, end in sorted((begun, end) for begun, end in starts if end is not None):
+        minutes += max(end - max(begun, until), 0) / 60  # where two ran side by side, once
+        until = max(until, end)
     broken = sum(end is None for _, end in starts)
     more = f"; {broken} interrupted start{'s' if broken > 1 else ''} not counted" if broken else ""
     return f"- Sampling and certifying, {_passes(plan):,} passes of the model: {minutes:.0f} minutes{more}."
