@@ -148,8 +148,7 @@ def _summary(plan: Plan, contests: list[Contest]) -> str:
         sentences += findings.over_settings(contests, one, "accuracy", against=other)
         lines.append(" ".join(sentences) + "\n")
     lines.append(
-        "A certificate speaks of the model under noise: where the model is steadily wrong, so is its certificate, and "
-        "methods that certify more certify more of that too.\n"
+        "A certificate speaks of the model under noise: where the model is steadily wrong, so is its certificate.\n"
     )
     return "\n".join(lines)
 
