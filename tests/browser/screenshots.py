@@ -72,6 +72,7 @@ def take(run: Path, out: Path) -> None:
             visit = Visit(browser, url, **options)
             act(visit)
             visit.settle()
+            visit.wait("document.body.dataset.photo === certiseg.state.image")
             visit.wait("[...document.images].every((image) => image.complete)")
             visit.page.wait_for_timeout(300)
             visit.page.screenshot(path=out / f"{name}.png")

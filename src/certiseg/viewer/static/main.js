@@ -163,7 +163,9 @@ async function showPhoto(entry) {
   const picture = new Image();
   picture.src = `/api/picture?${new URLSearchParams({ image: entry.name })}`;
   await picture.decode();
-  if (state.image === entry.name) stage.setPhoto(picture);
+  if (state.image !== entry.name) return;
+  stage.setPhoto(picture);
+  document.body.dataset.photo = entry.name;
 }
 
 function scoresOf(answer) {
