@@ -18,6 +18,7 @@ from certiseg.cli.options import (
     add_votes_options,
     certificate_settings,
     model_and_hierarchy,
+    settle_stopping,
 )
 from certiseg.errors import InputError
 
@@ -62,6 +63,9 @@ def run(args: argparse.Namespace) -> int:
     from certiseg.attack.report import rows_of, table_lines, verdict
     from certiseg.attack.run import attack_certificate, within_radius
 
+    if args.stop_undecided is not None:
+        raise InputError("--stop-undecided must be left to certify and evaluate, got it for attack; give -n instead")
+    settle_stopping(args)
     attack, started = _attack(args), time.monotonic()
     model, hierarchy = model_and_hierarchy(args)
     through = _torch_twin(args) if args.backend else model
@@ -187,9 +191,9 @@ def _write(
     from certiseg.claims import grey_levels
 
     votes, settings = certificate.votes, certificate.settings
-    drawn = votes.provenance
+    drawn, count = votes.provenance, len({o.image for o in outcomes})
     facts = (
-        f"Model {drawn.get('model')} (run by {drawn.get('backend')}), {len({o.image for o in outcomes})} images, "
+        f"Model {drawn.get('model')} (run by {drawn.get('backend')}), {count} image{'s' if count > 1 else ''}, "
         f"method {settings.method}, sigma = {votes.sigma:g}, {votes.noise} noise, n = {votes.n}, "
         f"tau = {settings.tau:g}, alpha = {settings.alpha:g}, correction {settings.correction}; the attacks took "
         f"{minutes:.1f} minutes."
