@@ -52,7 +52,7 @@ def curves(*, images: tuple[int, ...]) -> dict[str, dict[str, Any]]:
     return {
         method: {
             "passes": used[method],
-            "kept": stopped[method] / total[method],
+            "kept": float(stopped[method] / total[method]),
             "curve": dict(zip(steps, (kept[method] / total[method]).tolist(), strict=True)),
         }
         for method in METHODS

@@ -28,7 +28,7 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        return {"<=": operator.le, ">=": operator.ge}[self.direction](self.value, self.aim)
+        return bool({"<=": operator.le, ">=": operator.ge}[self.direction](self.value, self.aim))
 
 
 def interleaved(*runs: Callable[[], Any], repeats: int = 5) -> list[float]:
