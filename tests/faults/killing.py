@@ -26,36 +26,30 @@ class Outcome:
     """Done before it came, or resumed to the end, each time with the bytes of the undisturbed run."""
 
 
-def torment(
-    scene: Path, root: Path, number: signal.Signals, times: int, *, seed: int, whole: dict[str, str]
-) -> Outcome:
+def torment(zygote: Zygote, number: signal.Signals, times: int, *, whole: dict[str, str]) -> Outcome:
     """Send a signal `times` times at random moments of a run, which is resumed each time."""
-    chooser, outcome, folder = random.Random(f"{number}{seed}"), Outcome(), 0
-    zygote = Zygote(scene, root)
-    try:
-        duration = _duration(zygote, scene / f"timed{number}-{seed}")
-        while outcome.ended < times:
-            out = scene / f"{number.name}-{seed}-{folder}"
-            child = zygote.start(evaluate(out))
-            time.sleep(chooser.random() * duration)
-            os.kill(child, number)
-            code, text = zygote.finish()
-            assert code == 0 or code in ENDINGS[number], f"exit code {code}: {text}"
-            assert "Traceback" not in text, text
-            if out.exists():
-                assert_nothing_half(out)
-            if code != 0:
-                outcome.ended += 1
-                continue
-            _compare(out, whole)
-            outcome.finished, folder = outcome.finished + 1, folder + 1
-        zygote.start(evaluate(out))
+    chooser, outcome, folder, scene = random.Random(f"{number}{times}"), Outcome(), 0, zygote.scene
+    duration = _duration(zygote, scene / f"timed{number}")
+    while outcome.ended < times:
+        out = scene / f"{number.name}-{folder}"
+        child = zygote.start(evaluate(out))
+        time.sleep(chooser.random() * duration)
+        os.kill(child, number)
         code, text = zygote.finish()
-        assert code == 0, text
+        assert code == 0 or code in ENDINGS[number], f"exit code {code}: {text}"
+        assert "Traceback" not in text, text
+        if out.exists():
+            assert_nothing_half(out)
+        if code != 0:
+            outcome.ended += 1
+            continue
         _compare(out, whole)
-        outcome.finished += 1
-    finally:
-        zygote.close()
+        outcome.finished, folder = outcome.finished + 1, folder + 1
+    zygote.start(evaluate(out))
+    code, text = zygote.finish()
+    assert code == 0, text
+    _compare(out, whole)
+    outcome.finished += 1
     return outcome
 
 

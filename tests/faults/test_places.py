@@ -43,7 +43,7 @@ def small_disk(folder, size):
         subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.parametrize("size", ["40k", "80k"])
+@pytest.mark.parametrize("size", ["40k", "60k", "80k", "120k"] if "FAULTS" in os.environ else ["80k"])
 def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room(size, scene, whole):
     with small_disk(scene / f"full{size}", size) as disk:
         code, text = run(scene, evaluate(disk / "run"))

@@ -45,7 +45,10 @@ def _code(certiseg: Any, arguments: list[str]) -> int:
         return int(certiseg(arguments))
     except SystemExit as stop:
         return int(stop.code or 0)
-    except BaseException:
+    except BaseException as error:
+        frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+        if isinstance(error, KeyboardInterrupt) and "run" not in frames:
+            return 130  # before the command began
         traceback.print_exc()
         return 1
     finally:
