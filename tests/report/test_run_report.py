@@ -22,6 +22,12 @@ from .test_html import NASTY, assert_self_contained
 FIRST = Setting(0.03, 60, 0.75)
 
 
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Drawing takes longest, and most tests look at something else."""
+    monkeypatch.setattr("certiseg.report.html.figure", lambda *_, **__: "")
+
+
 def cards(page):
     """Name and gains of every card, in order."""
     found = re.findall(r'<article class="card" data-place="(\d+)" data-gains="([^"]*)"><h3>(.*?)</h3>', page.source)
@@ -65,7 +71,7 @@ def test_the_gallery_has_every_image_by_the_gain_of_nested(small_run, run_page):
     assert '<option value="worst">worst first</option>' in run_page.source
 
 
-def test_few_images_are_those_with_the_largest_and_the_least_gain(small_run, run_page):
+def test_few_images_are_those_with_the_largest_and_the_least_gain(small_run, run_page, no_figures):
     every = [name for name, _ in cards(run_page)]
     page = Page(run_report(small_run, images=2))
     assert [name for name, _ in cards(page)] == [every[0], every[-1]]
@@ -73,14 +79,14 @@ def test_few_images_are_those_with_the_largest_and_the_least_gain(small_run, run
     assert "gallery" not in {s.get("id") for s in Page(run_report(small_run, images=0)).all("section")}
 
 
-def test_another_setting_is_drawn_if_asked_and_refused_if_not_of_the_run(small_run):
+def test_another_setting_is_drawn_if_asked_and_refused_if_not_of_the_run(small_run, no_figures):
     page = Page(run_report(small_run, setting=SETTING, images=0))
     assert f'<section id="levels-{SETTING}">' in page.source
     with pytest.raises(cs.InputError, match="one of the run's"):
         run_report(small_run, setting=Setting(0.5, 100, 0.75))
 
 
-def test_photographs_are_shown_where_somebody_has_them(small_run):
+def test_photographs_are_shown_where_somebody_has_them(small_run, no_figures):
     page = Page(run_report(small_run, images=1, photograph=lambda name: np.zeros((24, 32, 3), np.uint8)))
     assert sum(p["src"].startswith("data:image/jpeg") for p in page.all("img")) == 1
 

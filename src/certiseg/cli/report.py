@@ -37,8 +37,10 @@ def run(args: argparse.Namespace) -> int:
     path = Path(args.path)
     if not path.exists():
         raise InputError(f"RUN must be a run folder or a certificate file, got {args.path!r}, which is not there")
-    text = _of_run(args, path) if path.is_dir() else _of_certificate(args, path)
     out = Path(args.out) if args.out else _beside(path)
+    if not out.parent.is_dir() or out.is_dir():
+        raise InputError(f"--out must be a file in a folder that exists, got {str(out)!r}")
+    text = _of_run(args, path) if path.is_dir() else _of_certificate(args, path)
     with write_atomically(out) as file:
         file.write(text.encode())
     print(f"written: {out} ({out.stat().st_size / 1e6:.1f} MB); open it in a browser, or print it to PDF")
