@@ -11,15 +11,18 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import operator
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 import certiseg as cs
@@ -89,11 +92,26 @@ def _network() -> Any:
     return _kept[0]
 
 
-def measure(samples: Any, manifest: Manifest, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each kind, in turns after a warm-up of each."""
+@dataclass(frozen=True)
+class Cost:
+    """What one run took: time on the clock, and of the processors, which other people's load changes less."""
+
+    seconds: float
+    processor: float
+
+
+def processor_seconds() -> float:
+    """Of this process and all its workers."""
+    this = psutil.Process()
+    times = [process.cpu_times() for process in (this, *this.children(recursive=True))]
+    return sum(spent.user + spent.system for spent in times)
+
+
+def measure(samples: Any, manifest: Manifest, rounds: int) -> dict[str, list[Cost]]:
+    """What each kind costs, in turns after a warm-up of each."""
     one, two = (Processes(build, manifest, workers=workers) for workers in (1, 2))
     passes = len(manifest.images) * (manifest.n0 + max(manifest.draws) + 1)
-    times: dict[str, list[float]] = {}
+    costs: dict[str, list[Cost]] = {}
     with multiprocessing.get_context("spawn").Pool(2) as bare:
         kinds: dict[str, Callable[[], Any]] = {
             "bare forward passes, 1 process": lambda: bare.map(forward_passes, [passes], chunksize=1),
@@ -106,13 +124,14 @@ def measure(samples: Any, manifest: Manifest, rounds: int) -> dict[str, list[flo
         }
         for turn in range(-1, rounds):
             for name, run in kinds.items():
-                started = time.perf_counter()
+                started, spent = time.perf_counter(), processor_seconds()
                 run()
+                cost = Cost(time.perf_counter() - started, processor_seconds() - spent)
                 if turn >= 0:
-                    times.setdefault(name, []).append(time.perf_counter() - started)
+                    costs.setdefault(name, []).append(cost)
     one.close()
     two.close()
-    return times
+    return costs
 
 
 def _evaluate(samples: Any, manifest: Manifest, engine: Engine | None) -> None:
@@ -136,6 +155,17 @@ def bytes_per_image(folder: RunFolder) -> dict[str, float]:
     return found | {"table.parquet": folder.table_path.stat().st_size / images}
 
 
+def tell(what: str, bare_1: float, bare_2: float, here: float, one: float, two: float) -> None:
+    """The ratios of one kind of time."""
+    print(f"by {what}:")
+    print(f"{one / two:8.2f}  evaluate, 1 worker over 2 workers (bare passes: {bare_1 / bare_2:.2f})")
+    print(f"{here / bare_1 - 1:8.1%}  of the bare passes: noise, votes, certificates and files, in this process")
+    print(
+        f"{(one - here) / bare_1:8.1%}  of the bare passes: the engine with 1 worker, beyond the same in this process"
+    )
+    print(f"{two / bare_2 - one / bare_1:8.1%}  of the bare passes: 2 workers beyond 1, each against as many bare ones")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine_overhead", description=__doc__)
     parser.add_argument("--images", type=int, default=4)
@@ -150,17 +180,15 @@ def main() -> int:
     manifest = manifest_of(samples.names, args.n)
     print(machine())
     print(f"{args.images} images of {'CamVid' if real else 'streets'}, n0 = 10, n = {args.n}, {args.rounds} rounds")
-    times = measure(samples, manifest, args.rounds)
-    for name, taken in times.items():
-        spread = ", ".join(f"{seconds:.1f}" for seconds in taken)
-        print(f"{statistics.median(taken):8.1f} s  {name}  ({spread})")
-    bare_1, bare_2, here, one, two = (statistics.median(taken) for taken in times.values())
-    print(f"{one / two:8.2f}    times faster: evaluate by 2 workers than by 1 (bare passes: {bare_1 / bare_2:.2f})")
-    print(f"{(one - here) / bare_1:8.1%}  of the forward time: 1 worker beyond the same work in one process")
-    lost = two / one * bare_1 / bare_2 - 1
-    print(f"{lost:8.1%}  of the time: 2 workers beyond 1, where bare passes lose nothing by definition")
-    print(f"{here / bare_1 - 1:8.1%}  of the forward time: noise, votes, certificates and files, in one process")
-    print(f"{two / bare_2 - 1:8.1%}  of the forward time: all of that and the engine, 2 workers")
+    costs = measure(samples, manifest, args.rounds)
+    for name, taken in costs.items():
+        spread = ", ".join(f"{cost.seconds:.1f}" for cost in taken)
+        processor = statistics.median(cost.processor for cost in taken)
+        print(
+            f"{statistics.median(c.seconds for c in taken):8.1f} s {processor:8.1f} s of processors  {name}  ({spread})"
+        )
+    for what, of in (("time", operator.attrgetter("seconds")), ("processor time", operator.attrgetter("processor"))):
+        tell(what, *(statistics.median(of(cost) for cost in taken) for taken in costs.values()))
     print("bytes per image: " + ", ".join(f"{kind} {size:,.0f}" for kind, size in _sizes.items()))
     print(machine())
     return 0

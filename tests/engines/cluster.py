@@ -46,10 +46,13 @@ class Cluster:
         ask = f"import ray; ray.init({self.address!r}, log_to_driver=False); print('CPUS', ray.cluster_resources())"
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, env=os.environ | QUIET)
-            if f"'CPU': {nodes}.0" in done.stdout:
+            assert all(node.poll() is None for node in self.nodes), f"nodes must stay up, see {self.folder}"
+            asked = subprocess.run(
+                [sys.executable, "-c", ask], capture_output=True, text=True, env=os.environ | QUIET, timeout=seconds
+            )
+            if f"'CPU': {nodes}.0" in asked.stdout:
                 return
-        raise AssertionError(f"the cluster must have {nodes} nodes: {done.stdout} {done.stderr}")
+        raise AssertionError(f"the cluster must have {nodes} nodes: {asked.stdout} {asked.stderr}")
 
     def end(self, node: subprocess.Popen[bytes]) -> None:
         """End a node with all its processes, without warning."""
@@ -67,7 +70,7 @@ class Cluster:
         command = [str(RAY), "start", "--block", *common, "--max-worker-port=0", *arguments]
         with open(f"{self.folder}/node-{len(self.nodes)}.log", "wb") as log:
             node = subprocess.Popen(
-                command, env=os.environ | QUIET | environment, stdout=log, stderr=log, start_new_session=True
+                command, env=os.environ | QUIET | environment, stdout=log, stderr=log, process_group=0
             )
         self.nodes.append(node)
         return node
