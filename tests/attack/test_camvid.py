@@ -23,7 +23,7 @@ SHORT = Attack(
 )
 
 
-@pytest.mark.parametrize("index", [20, 180])
+@pytest.mark.parametrize("index", [20, 90])
 def test_certificates_hold_within_the_radius_and_fall_far_beyond(index: int) -> None:
     model, sample = cs.load_model("compact"), open_dataset("camvid", ROOT)[index]
     image, label = sample.image[WINDOW], sample.label[WINDOW]
