@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -34,7 +35,8 @@ def torment(zygote: Zygote, number: signal.Signals, times: int, *, whole: dict[s
         out = scene / f"{number.name}-{folder}"
         child = zygote.start(evaluate(out))
         time.sleep(chooser.random() * duration)
-        os.kill(child, number)
+        with contextlib.suppress(ProcessLookupError):  # done already
+            os.kill(child, number)
         code, text = zygote.finish()
         assert code == 0 or code in ENDINGS[number], f"exit code {code}: {text}"
         assert "Traceback" not in text, text

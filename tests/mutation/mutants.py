@@ -101,7 +101,7 @@ MUTANTS = (
         "holm-without-stop",
         "stats/correction.py",
         "            break\n",
-        "            continue\n",
+        "            pass\n",
         "Holm goes on after the first pixel that is not rejected",
         CORRECTION,
     ),
