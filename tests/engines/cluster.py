@@ -5,6 +5,7 @@ Ray replaces 127.0.0.1 by the address of the machine's network card; 127.0.0.2 a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -56,7 +57,8 @@ class Cluster:
 
     def end(self, node: subprocess.Popen[bytes]) -> None:
         """End a node with all its processes, without warning."""
-        os.killpg(node.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+            os.killpg(node.pid, signal.SIGKILL)
         node.wait()
         self.nodes.remove(node)
 
