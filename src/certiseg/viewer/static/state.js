@@ -48,9 +48,10 @@ export function fromAddress() {
   return found;
 }
 
-// The settings of a method as the server wants them.
+// The settings of a method as the server wants them; another method differs in its own values only.
 export function choice(method = null) {
-  const asked = { ...state, ...(method ?? {}) };
+  const own = ["method", "thresholds", "level", "max_set"].filter((name) => method?.[name] !== undefined);
+  const asked = { ...state, ...Object.fromEntries(own.map((name) => [name, method[name]])) };
   const chain = asked.method === "nested" || asked.method === "sets";
   const correction = chain && !["bonferroni", "holm"].includes(asked.correction) ? "bonferroni" : asked.correction;
   const query = { image: asked.image, sigma: asked.sigma, n: asked.n, method: asked.method, tau: asked.tau,
