@@ -39,7 +39,7 @@ class Poisoned(Small):
     value = float("nan")
     def forward(self, images):
         scores = super().forward(images)
-        if self.seen == 61:  # a prediction without noise, 2 + 57 draws, and then draw 57
+        if self.seen == 60:  # after 2 selection draws and estimation draws 0 to 56
             scores[0, 1, 2, 2] = self.value
         return scores
 

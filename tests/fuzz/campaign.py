@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -41,22 +42,28 @@ class Worker:
         """The answer to one case; a worker that died or hung is an answer, too."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{case}\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # a worker that died before the question gives no answer
+            self.process.stdin.write(f"{case}\n")
+            self.process.stdin.flush()
         ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
         line = self.process.stdout.readline() if ready else ""
         if line:
             answer: dict[str, Any] = json.loads(line)
             return answer
         what = "died" if ready else "hung"
-        self.close()
+        self.process.kill()
+        self.process.wait()
         self.complaints.seek(0)
         last = self.complaints.read()[-600:]
+        self.close()
         return {"case": str(case), "command": [], "code": -2, "wrong": [f"the process {what}: {last}"], "seconds": 0}
 
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
+        for file in (self.process.stdin, self.process.stdout, self.complaints):
+            with contextlib.suppress(OSError):  # what was written to a dead worker cannot be flushed
+                file.close()
 
 
 def run_cases(base: Path, scratch: Path, chosen: list[Case]) -> Iterator[dict[str, Any]]:

@@ -72,8 +72,5 @@ def test_a_worker_that_dies_is_a_finding(folders):
     worker = Worker(*folders)
     os.kill(worker.process.pid, 9)
     worker.process.wait()
-    try:
-        answer = worker.ask(Case("hierarchy", 0))
-    except BrokenPipeError:
-        pytest.skip("the pipe broke before the question was asked")
+    answer = worker.ask(Case("hierarchy", 0))
     assert "died" in answer["wrong"][0]
