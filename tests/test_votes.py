@@ -380,6 +380,7 @@ def test_predictions_that_cannot_be_draws_are_one_sentence(
     ("changes", "words"),
     [
         ({"counts": np.zeros((2, 3, 4), np.uint16)}, "counts of every pixel must add up to the number of draws, 20"),
+        ({"counts": np.full((2, 3, 4), 20, np.uint16)}, "counts of every pixel must add up to the number of draws, 20"),
         ({"counts": np.zeros((2, 3, 4), np.float32)}, "counts must be whole numbers"),
         ({"counts": np.zeros((2, 3), np.uint16)}, "counts must be whole numbers"),
         ({"n": 21}, "counts of every pixel must add up to the number of draws, 21"),

@@ -400,14 +400,6 @@ MUTANTS = (
         CERTIFY,
     ),
     Mutant(
-        "n-minus-n0-trials",
-        "certify.py",
-        "return make(votes.n, settings.tau)",
-        "return make(max(votes.n - votes.n0, int(votes.counts.max())), settings.tau)",
-        "hits of n draws tested as of n - n0, as the published code does",
-        CERTIFY,
-    ),
-    Mutant(
         "fixed-for-stopped",
         "certify.py",
         'make = binomial_test if settings.test == "fixed" else anytime_test',
@@ -421,7 +413,7 @@ MUTANTS = (
         'if votes.stopped and test == "fixed":',
         "if False:",
         "stopped votes are tested with fixed n",
-        CERTIFY,
+        VOTES,
     ),
     Mutant(
         "alpha-doubled",
@@ -569,14 +561,6 @@ MUTANTS = (
         KERNELS,
     ),
     # -- the tree
-    Mutant(
-        "k-not-monotone",
-        "hierarchy.py",
-        "table[leaf, level] = vertex",
-        "table[leaf, level] = vertex if self.level_of[vertex] == level else leaf",
-        "K falls back to the leaf where a level is skipped",
-        TREE,
-    ),
     Mutant(
         "k-one-level-late",
         "hierarchy.py",
