@@ -1,7 +1,9 @@
-"""Where a model runs: moved after it was made, since weights are loaded on the CPU."""
+"""Where a model runs and on how many threads: moved after it was made, since weights are loaded on the CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from certiseg.errors import InputError
@@ -38,3 +40,16 @@ def move(segmenter: Any, device: str, number: int = 0) -> Any:
 def _unknown(device: str, error: Exception) -> InputError:
     reason = str(error).strip().splitlines()[0].removesuffix(".")[:120]
     return InputError(f"device must be one of this machine, such as cpu or cuda, got {device!r} ({reason})")
+
+
+@contextmanager
+def limited_threads(count: int) -> Iterator[None]:
+    """That many threads of torch inside, the former number afterwards."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

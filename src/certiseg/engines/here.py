@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from certiseg.engines.device import limited_threads
 from certiseg.engines.work import Answer, Task, perform
 from certiseg.runs.folder import RunFolder
 
@@ -43,23 +43,10 @@ class Here:
         """Do the task."""
         task, self.task = self.task, None
         assert task is not None
-        with _threads(self.folder.manifest.threads):
+        with limited_threads(self.folder.manifest.threads):  # sums inside the model may depend on it
             answer = perform(task, self.segmenter, self.folder, each=each)
         self.places[answer.place] += answer.draws
         return task, answer
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-@contextlib.contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """As many threads as the manifest says: sums inside the model may depend on it."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -49,17 +49,6 @@ class Process:
 
 
 @contextmanager
-def limited_threads(count: int) -> Iterator[None]:
-    """That many threads inside, the former number afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
 def join_processes() -> Iterator[Process]:
     """The group of processes that torchrun started (gloo, so no accelerator is needed), left again at the end."""
     world = int(os.environ.get("WORLD_SIZE", "1"))

@@ -19,13 +19,14 @@ from tqdm import tqdm
 
 from certiseg.datasets import open_training_pair
 from certiseg.datasets.base import Dataset, Sample
+from certiseg.engines.device import limited_threads
 from certiseg.errors import InputError
 from certiseg.training.augment import Augmentation
 from certiseg.training.batches import Plan, prefetch, read_all
 from certiseg.training.checkpoint import load_checkpoint, save_checkpoint, save_weights, start_from
 from certiseg.training.config import TrainConfig
 from certiseg.training.curves import Board, draw_curves, write_csv
-from certiseg.training.distributed import Process, join_processes, limited_threads
+from certiseg.training.distributed import Process, join_processes
 from certiseg.training.ema import Average
 from certiseg.training.losses import class_weights, segmentation_loss
 from certiseg.training.mixture import open_mixture
