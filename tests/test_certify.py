@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from math import comb
@@ -489,3 +490,12 @@ def test_radius_maps_are_sigma_times_the_quantile_of_a_lower_bound(seed: int) ->
             bound = stats.beta.ppf(0.1 / (9 * links), hits, 40 - hits + 1) if hits else 0
             expected = 0.25 * stats.norm.ppf(bound) if bound > 0.5 else 0
             assert cert.radius_map[i, j] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.25, 0.3, 0.7])
+def test_a_threshold_is_compared_with_the_gap_as_an_exact_number(threshold):
+    votes, tree = random_votes(3, num_classes=19, n=60, size=(1, 3)), cs.load_hierarchy("cityscapes")
+    near = np.float32(threshold)
+    gap = np.array([[np.nextafter(near, np.float32(0)), near, np.nextafter(near, np.float32(1))]])
+    found = certify(replace(votes, gap=gap), tree, method="adaptive", thresholds=(threshold,), tau=0.5, alpha=0.5)
+    assert found.level.tolist() == [[int(float(value) <= threshold) for value in gap[0]]]

@@ -127,52 +127,57 @@ class _Tested:
         """An array of the votes at the tested pixels, as (N,) or (N, K)."""
         return _pick(getattr(self.votes, name), self.inside)
 
-    def hits(self, links: int, loop: Callable[..., None], *arrays: NDArray[Any]) -> NDArray[np.uint16]:
-        """(links, N): what a loop finds from the counts and other arrays."""
-        counts = self.pick("counts")
-        hits = np.empty((links, len(counts)), np.uint16)
-        over_pixels(loop, len(counts), counts, *arrays, hits)
+    def set_hits(self, longest: int) -> NDArray[np.uint16]:
+        """(longest, N): votes for the one, two, ... best ranked classes."""
+        flat = self.votes.set_hits.reshape(self.votes.max_set, -1)[:longest]
+        return flat if self.inside is None else flat[:, self.inside]
+
+    def level_hits(self, level: NDArray[np.uint8]) -> NDArray[np.uint16]:
+        """(N,): votes for the leaves under K(candidate, level)."""
+        counts, ranking, ranked = self.pick("counts"), self.pick("ranking"), self.set_hits(self.votes.max_set)
+        n, masks, hits = np.uint16(self.votes.n), _masks(self.hierarchy), np.empty(len(counts), np.uint16)
+        loop = loops.level_hits(self.votes.max_set)
+        over_pixels(loop, len(counts), counts, ranking, ranked, n, masks, level, hits)
         return hits
+
+    def everywhere(self, level: int) -> NDArray[np.uint8]:
+        """(N,): one level for all pixels."""
+        return np.full(self.set_hits(1).shape[1], level, np.uint8)
 
 
 def _segcertify(tested: _Tested) -> Chains:
     """Level 0 everywhere: the candidate class itself."""
-    hits = tested.pick("candidate_hits")[None]
+    hits = tested.set_hits(1)
     return Chains(hits, np.zeros(hits.shape, np.uint8))
 
 
 def _level(tested: _Tested) -> Chains:
     """Non-adaptive-H_l: the given level everywhere."""
-    return _at_levels(tested, np.full(len(tested.pick("candidate")), tested.settings.level, np.uint8))
+    assert tested.settings.level is not None
+    level = tested.everywhere(tested.settings.level)
+    return Chains(tested.level_hits(level)[None], level[None])
 
 
 def _adaptive(tested: _Tested) -> Chains:
     """The paper's AdaptiveCertify: the level is the number of thresholds t with gap <= t."""
     gap = tested.pick("gap")
     level = np.empty(len(gap), np.uint8)
-    over_pixels(loops.levels_of_gaps, len(gap), gap, np.array(tested.settings.thresholds, np.float64), level)
-    return _at_levels(tested, level)
-
-
-def _at_levels(tested: _Tested, level: NDArray[np.uint8]) -> Chains:
-    """One vertex of each pixel: K(candidate, level)."""
-    arrays = tested.pick("candidate"), tested.pick("candidate_hits"), level, _masks(tested.hierarchy)
-    return Chains(tested.hits(1, loops.level_hits, *arrays), level[None])
+    over_pixels(loops.levels_of_gaps, len(gap), gap, _rounded_down(tested.settings.thresholds, gap.dtype), level)
+    return Chains(tested.level_hits(level)[None], level[None])
 
 
 def _nested(tested: _Tested) -> Chains:
     """Every level of the candidate's path to the root, finest first; abstentions count at the last level."""
     levels = tested.hierarchy.num_levels
-    arrays = tested.pick("candidate"), tested.pick("candidate_hits"), _masks(tested.hierarchy)
-    return Chains(tested.hits(levels, loops.path_hits, *arrays), np.array([*range(levels), levels - 1], np.uint8))
+    coarser = [tested.level_hits(tested.everywhere(level)) for level in range(1, levels)]
+    return Chains(np.stack([*tested.set_hits(1), *coarser]), np.array([*range(levels), levels - 1], np.uint8))
 
 
 def _sets(tested: _Tested) -> Chains:
     """The best ranked class, the two best, ... up to max_set; these sets have no level."""
     longest = tested.settings.max_set
     assert longest is not None
-    arrays = tested.pick("ranking"), tested.pick("candidate_hits")
-    return Chains(tested.hits(longest, loops.set_hits, *arrays), np.zeros(longest + 1, np.uint8))
+    return Chains(tested.set_hits(longest), np.zeros(longest + 1, np.uint8))
 
 
 _METHODS: dict[Method, Callable[[_Tested], Chains]] = {
@@ -206,8 +211,7 @@ def _maps(
     else:
         vertex = np.empty(link.shape, np.int16)
         candidate = _pick(votes.candidate, inside)
-        table = np.pad(hierarchy.ancestors.astype(np.int16), ((0, 0), (0, 1)), constant_values=ABSTAIN)
-        links = np.uint8(len(chains.hits))
+        table, links = np.ascontiguousarray(hierarchy.ancestors, np.int16), np.uint8(len(chains.hits))
         over_pixels(loops.vertices_at, len(link), candidate, level, link, links, table, vertex)
     return {
         "vertex": _place(vertex, votes.size, inside, ABSTAIN),
@@ -229,6 +233,13 @@ def _pick(array: NDArray[Any], inside: NDArray[Any] | None) -> NDArray[Any]:
     """The tested pixels of an (H, W) or (H, W, K) array, as (N,) or (N, K)."""
     flat = np.ascontiguousarray(array).reshape(array.shape[0] * array.shape[1], *array.shape[2:])
     return flat if inside is None else flat[inside]
+
+
+def _rounded_down(thresholds: Sequence[float] | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The largest numbers of a type that are not above the thresholds: "gap <= t" says the same, and runs faster."""
+    exact = np.array(thresholds, np.float64)
+    rounded = exact.astype(dtype)
+    return np.where(rounded > exact, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
 @lru_cache(maxsize=16)

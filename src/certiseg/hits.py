@@ -1,10 +1,13 @@
 """The hot loops of certifying: from counts to hits of label sets, from certified links to vertices.
 
-Each runs over the pixels first .. last-1 of flat arrays, for `kernels.over_pixels`.
+Each runs over the pixels first .. last-1 of flat arrays, for `kernels.over_pixels`. They cut their part out first: an
+index that begins at 0 cannot be negative, and without that check a loop runs on whole vectors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,48 +29,51 @@ def _masked_sum(flat: Any, i: Any, num_classes: Any, mask: Any) -> Any:
 
 
 @jit
-def candidate_hits(first: Any, last: Any, counts: Any, candidate: Any, n: Any, hits: Any) -> bool:
-    """hits[i] = votes of pixel i for its candidate; returns whether the counts (N, C) of every pixel add up to n."""
+def set_hits(first: Any, last: Any, counts: Any, ranking: Any, n: Any, hits: Any) -> bool:
+    """hits[m, i] = votes of pixel i for its m + 1 best ranked classes; returns whether all its counts add up to n.
+
+    counts (N, C); ranking (N, max_set), each class once; hits (max_set, N).
+    """
+    counts, ranking, hits = counts[first:last], ranking[first:last], hits[:, first:last]
     right = True
-    for i in range(first, last):
+    for i in range(hits.shape[1]):
         right &= total_of(counts[i]) == n
-        hits[i] = counts[i, candidate[i]]
+        total = np.uint16(0)
+        for m in range(hits.shape[0]):
+            total = np.uint16(total + counts[i, ranking[i, m]])
+            hits[m, i] = total
     return right
 
 
-@jit
-def path_hits(first: Any, last: Any, counts: Any, candidate: Any, own: Any, masks: Any, hits: Any) -> None:
-    """hits[l, i] = votes of pixel i for the leaves under K(candidate, l).
+@cache
+def level_hits(ranks: int) -> Callable[..., None]:
+    """The loop that finds the votes for a vertex, compiled for rankings of that many classes: it has no inner loop."""
 
-    counts (N, C); candidate (N,) and its hits `own`; masks (C, L, C and more): all ones at the leaves under K(y, l).
-    """
-    flat, num_classes = counts.reshape(-1), counts.shape[1]
-    for i in range(first, last):
-        hits[0, i] = own[i]
-        for link in range(1, masks.shape[1]):
-            hits[link, i] = _masked_sum(flat, i, num_classes, masks[candidate[i], link])
+    @jit
+    def loop(
+        first: Any, last: Any, counts: Any, ranking: Any, ranked: Any, n: Any, masks: Any, level: Any, hits: Any
+    ) -> None:
+        """hits[i] = votes of pixel i for the leaves under K(candidate, level[i]).
 
+        counts (N, C) of n draws; ranking (N, ranks), the candidate first, and `ranked`, what `set_hits` found for it;
+        masks (C, L, C and more): all ones at the leaves under K(y, l).
+        Where the ranked classes have all n votes, as nearly everywhere, theirs are enough and the counts are not read.
+        """
+        flat, num_classes = counts.reshape(-1), counts.shape[1]
+        rows, levels, width = masks.reshape(-1), np.uint32(masks.shape[1]), np.uint32(masks.shape[2])
+        for i in range(first, last):
+            if ranked[ranks - 1, i] == n:
+                row = (np.uint32(ranking[i, 0]) * levels + np.uint32(level[i])) * width
+                total = before = np.uint32(ranked[0, i])
+                for m in range(1, ranks):
+                    now = np.uint32(ranked[m, i])
+                    total += (now - before) & np.uint32(rows[row + np.uint32(ranking[i, m])])
+                    before = now
+                hits[i] = total
+            else:
+                hits[i] = _masked_sum(flat, i, num_classes, masks[ranking[i, 0], level[i]])
 
-@jit
-def level_hits(first: Any, last: Any, counts: Any, candidate: Any, own: Any, level: Any, masks: Any, hits: Any) -> None:
-    """hits[0, i] = votes of pixel i for the leaves under K(candidate, level[i]); see `path_hits`."""
-    flat, num_classes = counts.reshape(-1), counts.shape[1]
-    for i in range(first, last):
-        if level[i] == 0:
-            hits[0, i] = own[i]
-        else:
-            hits[0, i] = _masked_sum(flat, i, num_classes, masks[candidate[i], level[i]])
-
-
-@jit
-def set_hits(first: Any, last: Any, counts: Any, ranking: Any, own: Any, hits: Any) -> None:
-    """hits[m, i] = votes of pixel i for its m + 1 best ranked classes; hits (max_set, N)."""
-    for i in range(first, last):
-        total = own[i]
-        hits[0, i] = total
-        for m in range(1, hits.shape[0]):
-            total = np.uint16(total + counts[i, ranking[i, m]])
-            hits[m, i] = total
+    return loop  # type: ignore[no-any-return]
 
 
 @jit
@@ -75,26 +81,30 @@ def levels_of_gaps(first: Any, last: Any, gap: Any, thresholds: Any, level: Any)
     """level[i] = number of thresholds t with gap <= t; in blocks, so that each comparison runs on whole vectors."""
     for start in range(first, last, 4096):
         stop = min(start + 4096, last)
-        level[start:stop] = 0
+        of_gap, of_level = gap[start:stop], level[start:stop]
+        of_level[:] = 0
         for threshold in thresholds:
-            for i in range(start, stop):
-                level[i] += np.uint8(gap[i] <= threshold)
+            for i in range(of_level.size):
+                of_level[i] += np.uint8(of_gap[i] <= threshold)
 
 
 @jit
 def vertices_at(
     first: Any, last: Any, candidate: Any, level: Any, link: Any, links: Any, table: Any, vertex: Any
 ) -> None:
-    """vertex[i] = table[candidate, level] where a link below `links` was certified, else the table's last column.
+    """vertex[i] = table[candidate, level] where a link below `links` was certified, else -1.
 
     Computed without a branch: where certified and abstained pixels mix, a processor guesses every other one wrong.
     """
-    width = np.uint32(table.shape[1])
-    flat = table.reshape(-1)
-    for i in range(first, last):
-        yes = np.uint32(link[i] < links)
-        column = np.uint32(level[i]) * yes + (width - np.uint32(1)) * (np.uint32(1) - yes)
-        vertex[i] = flat[np.uint32(candidate[i]) * width + column]
+    flat, width = table.reshape(-1), np.uint32(table.shape[1])
+    for start in range(first, last, 4096):
+        stop = min(start + 4096, last)
+        of_candidate, of_level, of_link = candidate[start:stop], level[start:stop], link[start:stop]
+        found = vertex[start:stop]
+        for i in range(found.size):
+            found[i] = flat[np.uint32(of_candidate[i]) * width + np.uint32(of_level[i])]
+        for i in range(found.size):
+            found[i] |= np.int16(0) if of_link[i] < links else np.int16(-1)
 
 
 @jit

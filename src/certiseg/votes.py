@@ -53,8 +53,8 @@ class Votes:
     """The law of the noise; grid: rounded to whole grey levels."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Model, backend, threads, batch size, versions: what redrawing the votes needs to know."""
-    candidate_hits: NDArray[np.uint16] = field(init=False, repr=False)
-    """(H, W): votes for the candidate, kept from the check of all counts."""
+    set_hits: NDArray[np.uint16] = field(init=False, repr=False)
+    """(max_set, H, W): votes for the one, two, ... best ranked classes, kept from the check of all counts."""
 
     def __post_init__(self) -> None:
         if self.counts.ndim != 3 or self.counts.dtype.kind not in "iu":
@@ -92,10 +92,10 @@ class Votes:
             raise InputError(f"classes must name the {num_classes} classes, got {len(self.classes)}")
         if not (np.isfinite(self.gap).all() and self.gap.min() >= 0):
             raise InputError("gap must be finite and not negative")
-        hits = np.empty(self.size, np.uint16)
-        object.__setattr__(self, "candidate_hits", hits)
-        maps = _by_pixel(self.counts), np.ascontiguousarray(self.candidate).reshape(-1)
-        right = {self.n: all(kernels.over_pixels(loops.candidate_hits, hits.size, *maps, self.n, hits.reshape(-1)))}
+        hits = np.empty((self.max_set, height * width), np.uint16)
+        object.__setattr__(self, "set_hits", hits.reshape(self.max_set, height, width))
+        maps = _by_pixel(self.counts), _by_pixel(self.ranking)
+        right = {self.n: all(kernels.over_pixels(loops.set_hits, height * width, *maps, self.n, hits))}
         for k, counts in self.snapshots.items():
             same = counts.shape == self.counts.shape and counts.dtype.kind in "iu"
             right[k] = same and kernels.count_totals_equal(_by_pixel(counts), np.uint32(k))

@@ -210,3 +210,12 @@ def test_unknown_commands_and_options_are_one_sentence(capsys):
     assert run("nothing") == 2
     assert run("plan", "--nothing") == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_ctrl_c_while_the_commands_are_read_is_one_word(capsys, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certiseg.cli.build_parser", interrupted)
+    assert main(["plan"]) == 130
+    assert capsys.readouterr().err == "\ncertiseg: interrupted\n"

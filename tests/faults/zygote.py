@@ -46,9 +46,8 @@ def _code(certiseg: Any, arguments: list[str]) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     except BaseException as error:
-        frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-        if isinstance(error, KeyboardInterrupt) and "run" not in frames:
-            return 130  # before the command began
+        if isinstance(error, KeyboardInterrupt) and not error.__traceback__.tb_next:
+            return 130  # before certiseg began
         traceback.print_exc()
         return 1
     finally:
@@ -82,9 +81,7 @@ class Zygote:
         return code, self.log.read_text(errors="replace")
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(timeout=60)
+        self.process.communicate(timeout=60)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; input that cannot be used is one sentence on stderr and exit code 2."""
-    args = build_parser().parse_args(arguments)
+    command = "certiseg"
     try:
+        args = build_parser().parse_args(arguments)
+        command = f"certiseg {args.command}"
         return int(args.run(args))
     except InputError as error:
         message = str(error)
@@ -67,5 +69,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\ncertiseg: interrupted", file=sys.stderr)
         return 130
-    print(f"certiseg {args.command}: error: {message}", file=sys.stderr)
+    print(f"{command}: error: {message}", file=sys.stderr)
     return 2
