@@ -154,9 +154,9 @@ def test_counts_reach_65535_without_wrapping() -> None:
     counts = np.zeros((1, 1, 2), np.uint16)
     kernels.count_labels(np.ones((65_535, 1, 1), np.uint8), counts)
     assert counts.tolist() == [[[0, 65_535]]]
-    assert kernels.count_totals_equal(counts.reshape(1, 2), np.uint32(65_535))
-    assert not kernels.count_totals_equal(np.array([[65_535, 1]], np.uint16), np.uint32(0))
-    assert not kernels.count_totals_equal(np.array([[3, 4], [3, 5]], np.uint16), np.uint32(7))
+    assert kernels.totals_are(0, 1, counts.reshape(1, 2), 65_535)
+    assert not kernels.totals_are(0, 1, np.array([[65_535, 1]], np.uint16), 0)
+    assert not kernels.totals_are(0, 2, np.array([[3, 4], [3, 5]], np.uint16), 7)
 
 
 @given(st.integers(0, 2**32), st.integers(2, 8))

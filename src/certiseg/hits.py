@@ -57,12 +57,15 @@ def level_hits(ranks: int) -> Callable[..., None]:
 
         counts (N, C) of n draws; ranking (N, ranks), the candidate first, and `ranked`, what `set_hits` found for it;
         masks (C, L, C and more): all ones at the leaves under K(y, l).
-        Where the ranked classes have all n votes, as nearly everywhere, theirs are enough and the counts are not read.
+        Most pixels of a scene are unanimous, and nearly everywhere the ranked classes have all n votes; then theirs are
+        enough and the counts are not read.
         """
         flat, num_classes = counts.reshape(-1), counts.shape[1]
         rows, levels, width = masks.reshape(-1), np.uint32(masks.shape[1]), np.uint32(masks.shape[2])
         for i in range(first, last):
-            if ranked[ranks - 1, i] == n:
+            if ranked[0, i] == n:
+                hits[i] = n
+            elif ranked[ranks - 1, i] == n:
                 row = (np.uint32(ranking[i, 0]) * levels + np.uint32(level[i])) * width
                 total = before = np.uint32(ranked[0, i])
                 for m in range(1, ranks):

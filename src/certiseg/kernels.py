@@ -21,7 +21,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-_PIXELS_PER_THREAD = 100_000
+_PIXELS_PER_THREAD = 50_000
 _TOGETHER = 8
 """Pixels whose posteriors are summed side by side: one sum alone waits for each of its additions."""
 _ROUNDING = np.float32(4e-6)
@@ -257,23 +257,33 @@ def count_labels(labels: Any, counts: Any) -> None:
 
 @jit
 def _rank_classes(first: Any, last: Any, sums: Any, ranking: Any, lead: Any) -> None:
-    """`rank_classes` for the rows first .. last-1: each class is sorted into the best ones so far."""
-    kept = max(ranking.shape[2], 2)
-    best, values = np.empty(kept, np.int64), np.empty(kept, np.int64)
-    for i in range(first, last):
-        for j in range(sums.shape[1]):
-            values[:] = -1
-            for k in range(sums.shape[2]):
-                value = np.int64(sums[i, j, k])
-                if value > values[kept - 1]:
-                    place = kept - 1
-                    while place > 0 and value > values[place - 1]:
-                        best[place], values[place] = best[place - 1], values[place - 1]
-                        place -= 1
-                    best[place], values[place] = k, value
-            for r in range(ranking.shape[2]):
-                ranking[i, j, r] = best[r]
-            lead[i, j] = values[0] - values[1]
+    """`rank_classes` for the rows first .. last-1: each class is sorted into the best ones so far.
+
+    Neighbours rank alike: the least sum here of the classes that were best one pixel before is reached by as many
+    classes as are kept, and a class below it need not be sorted in.
+    """
+    num_classes, kept, low = sums.shape[2], max(ranking.shape[2], 2), np.uint64(0xFFFF)
+    rows, leads = sums[first:last].reshape(-1, num_classes), lead[first:last].reshape(-1)
+    ranks = ranking[first:last].reshape(-1, ranking.shape[2])
+    keys = low - np.arange(kept).astype(np.uint64)  # the sum, and below it 16 bits that favour low class indices
+    for i in range(leads.size):
+        row, least = rows[i], np.uint64(0xFFFFFFFFFFFFFFFF)
+        for m in range(kept):
+            own = keys[m] & low
+            least = min(least, np.uint64(row[low - own]) << np.uint64(16) | own)
+        keys[:] = 0
+        for k in range(num_classes):
+            key = np.uint64(row[k]) << np.uint64(16) | np.uint64(0xFFFF - k)
+            if key >= least:
+                place = kept - 1
+                while place > 0 and key > keys[place - 1]:
+                    keys[place] = keys[place - 1]
+                    place -= 1
+                keys[place] = key
+                least = max(least, keys[kept - 1])
+        for r in range(ranks.shape[1]):
+            ranks[i, r] = low - (keys[r] & low)
+        leads[i] = np.int64(keys[0] >> np.uint64(16)) - np.int64(keys[1] >> np.uint64(16))
 
 
 def rank_classes(sums: NDArray[np.uint32], ranking: NDArray[np.unsignedinteger], lead: NDArray[np.int64]) -> None:
@@ -291,22 +301,26 @@ def total_of(row: Any) -> Any:
 
 
 @jit
-def count_totals_equal(counts: Any, n: Any) -> bool:
-    """Whether the counts (N, C) of every pixel add up to n."""
+def totals_are(first: Any, last: Any, counts: Any, n: Any) -> bool:
+    """Whether the counts (N, C) of the pixels first .. last-1 add up to n."""
     right = True
-    for i in range(counts.shape[0]):
+    for i in range(first, last):
         right &= total_of(counts[i]) == n
     return right
 
 
 @jit
-def names_repeat(ranking: Any) -> bool:
-    """Whether some pixel of a ranking (N, m) names a class more than once."""
+def names_repeat(first: Any, last: Any, ranking: Any) -> bool:
+    """Whether one of the pixels first .. last-1 of a ranking (N, m) names a class more than once."""
+    ranking = ranking[first:last]
     for i in range(ranking.shape[0]):
-        for m in range(1, ranking.shape[1]):
-            for earlier in range(m):
-                if ranking[i, m] == ranking[i, earlier]:
-                    return True
+        seen, twice = np.uint64(0), np.uint64(0)
+        for m in range(ranking.shape[1]):
+            bit = np.uint64(1) << (np.uint64(ranking[i, m]) & np.uint64(63))
+            twice |= seen & bit
+            seen |= bit
+        if twice and np.unique(ranking[i]).size < ranking.shape[1]:
+            return True
     return False
 
 
@@ -316,8 +330,8 @@ def over_pixels(loop: Callable[..., Any], count: int, *arguments: Any) -> list[A
 
 
 def in_parts(loop: Callable[..., Any], rows: int, width: int, *arguments: Any) -> list[Any]:
-    """Run a loop over rows, as `over_pixels`, for loops that take ten times as long for a pixel."""
-    return _run(loop, rows, min(_cores(), rows, 10 * rows * width // _PIXELS_PER_THREAD), arguments)
+    """Run a loop over rows, as `over_pixels`, for loops that take five times as long for a pixel."""
+    return _run(loop, rows, min(_cores(), rows, 5 * rows * width // _PIXELS_PER_THREAD), arguments)
 
 
 def _run(loop: Callable[..., Any], count: int, parts: int, arguments: tuple[Any, ...]) -> list[Any]:
@@ -325,8 +339,8 @@ def _run(loop: Callable[..., Any], count: int, parts: int, arguments: tuple[Any,
     if parts <= 1:
         return [loop(0, count, *arguments)]
     edges = [count * part // parts for part in range(parts + 1)]
-    waiting = [_pool().submit(loop, first, last, *arguments) for first, last in pairwise(edges)]
-    return [part.result() for part in waiting]
+    waiting = [_pool().submit(loop, first, last, *arguments) for first, last in pairwise(edges[1:])]
+    return [loop(0, edges[1], *arguments), *(part.result() for part in waiting)]
 
 
 def _cores() -> int:

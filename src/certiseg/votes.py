@@ -77,7 +77,7 @@ class Votes:
                 raise InputError(f"{name} must hold classes 0..{num_classes - 1}")
         if not np.array_equal(self.ranking[..., 0], self.candidate):
             raise InputError("ranking must begin with the candidate of every pixel")
-        if kernels.names_repeat(_by_pixel(self.ranking)):
+        if any(kernels.over_pixels(kernels.names_repeat, height * width, _by_pixel(self.ranking))):
             raise InputError("ranking must name each class of a pixel once: a class counted twice is no evidence")
         for what, value in (("n0", self.n0), ("n", self.n)):
             if not (isinstance(value, int | np.integer) and 1 <= value <= MAX_DRAWS):
@@ -98,7 +98,7 @@ class Votes:
         right = {self.n: all(kernels.over_pixels(loops.set_hits, height * width, *maps, self.n, hits))}
         for k, counts in self.snapshots.items():
             same = counts.shape == self.counts.shape and counts.dtype.kind in "iu"
-            right[k] = same and kernels.count_totals_equal(_by_pixel(counts), np.uint32(k))
+            right[k] = same and all(kernels.over_pixels(kernels.totals_are, height * width, _by_pixel(counts), k))
         for k in right:
             if not right[k]:
                 raise InputError(f"counts of every pixel must add up to the number of draws, {k}")

@@ -15,7 +15,7 @@ import numpy as np
 TREE = {
     "name": "ragged",
     "classes": ["a", "b", "c", "d", "e", "f"],
-    "levels": {1: {"ab": ["a", "b"]}, 2: {"cd": ["c", "d"], "abe": ["ab", "e"]}, 3: {"most": ["cd", "abe"]}},
+    "levels": {1: {"ab": ["a", "b"]}, 2: {"cd": ["c", "d"]}, 3: {"most": ["ab", "cd", "e"]}},
 }
 SIZE = (32, 48)
 FIXED = (("bonferroni", 1), ("holm", 1), ("kfwer", 3), ("by", 1))
@@ -91,7 +91,7 @@ def _region() -> np.ndarray:
 
 
 def _planted(n: int = 100) -> Any:
-    """Votes at and around every critical count, on all classes, with gaps on the thresholds."""
+    """Votes at and around every critical count, on all classes, ranked or not, with gaps on the thresholds."""
     import certiseg as cs
 
     rng = np.random.default_rng(0)
@@ -104,7 +104,7 @@ def _planted(n: int = 100) -> Any:
     for place, votes in enumerate((first, second, third, n - first - second - third)):
         np.put_along_axis(counts, ranking[..., place : place + 1].astype(int), votes[..., None].astype(np.uint16), 2)
     gap = rng.choice([0.0, 0.05, 0.1, 0.25, 0.3, 1.0], SIZE)
-    return cs.Votes(ranking[..., 0].copy(), gap, ranking[..., :4].copy(), counts, n0=10, n=n, sigma=0.25)
+    return cs.Votes(ranking[..., 0].copy(), gap, ranking[..., :3].copy(), counts, n0=10, n=n, sigma=0.25)
 
 
 def _certificate(votes: Any, **options: Any) -> Any:
