@@ -119,15 +119,16 @@ def sum_pixels(
         size = certificate.set_size[scored].astype(np.intp)
         ranked = certificate.votes.ranking[scored] == truth[:, None]
         right = (ranked & (np.arange(ranked.shape[1]) < size[:, None])).any(axis=1)
-        certified, generality, single = size > 0, np.maximum(size, 1), size == 1
-        claimed_class = certificate.votes.candidate[scored]
+        certified, single, claimed_class = size > 0, size == 1, certificate.votes.candidate[scored]
+        generality, label_of = np.maximum(np.arange(ranked.shape[1] + 1), 1), size
     else:
         certified = vertex >= 0
         inside = np.maximum(vertex, 0)
         right = certified & hierarchy.members[inside, truth]
-        generality = hierarchy.members.sum(axis=1)[inside]
         single, claimed_class = certified & (vertex < hierarchy.num_classes), inside
-    gain = np.where(right, 1 - np.log(generality) / np.log(hierarchy.num_classes), 0.0)
+        generality, label_of = hierarchy.members.sum(axis=1), inside
+    gain_of = 1 - np.log(generality) / np.log(hierarchy.num_classes)
+    gain = np.where(right, gain_of[label_of], 0.0)
     flat = certificate.settings.method == "segcertify" or certificate.settings.level == 0 or hierarchy.num_levels == 1
     return _sums(
         truth,
