@@ -162,7 +162,7 @@ def _adaptive(tested: _Tested) -> Chains:
     """The paper's AdaptiveCertify: the level is the number of thresholds t with gap <= t."""
     gap = tested.pick("gap")
     level = np.empty(len(gap), np.uint8)
-    over_pixels(loops.levels_of_gaps, len(gap), gap, _rounded_down(tested.settings.thresholds, gap.dtype), level)
+    over_pixels(loops.levels_of_gaps, len(gap), gap, rounded_down(tested.settings.thresholds, gap.dtype), level)
     return Chains(tested.level_hits(level)[None], level[None])
 
 
@@ -235,7 +235,7 @@ def _pick(array: NDArray[Any], inside: NDArray[Any] | None) -> NDArray[Any]:
     return flat if inside is None else flat[inside]
 
 
-def _rounded_down(thresholds: Sequence[float] | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+def rounded_down(thresholds: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """The largest numbers of a type that are not above the thresholds: "gap <= t" says the same, and runs faster."""
     exact = np.array(thresholds, np.float64)
     rounded = exact.astype(dtype)

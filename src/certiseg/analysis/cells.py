@@ -14,7 +14,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from certiseg.certify import rounded_down
 from certiseg.hierarchy import Hierarchy
+from certiseg.hits import levels_of_gaps
 from certiseg.kernels import over_pixels
 from certiseg.scores import VOID
 from certiseg.votes import Votes
@@ -40,20 +42,28 @@ class CountedPixels:
 
         floor, cap: fewer hits than the floor never certify, the cap always does.
         """
-        self.floor, size, classes = floor, votes.candidate.size, hierarchy.num_classes
+        self.floor, size = floor, votes.candidate.size
+        below = np.empty(size, np.uint8)
+        over_pixels(levels_of_gaps, size, votes.gap.reshape(-1), rounded_down(values, votes.gap.dtype), below)
         parts = over_pixels(
             _count_pixels,
             size,
-            votes.counts.reshape(size, classes),
-            votes.candidate.reshape(-1),
-            votes.gap.reshape(-1),
+            (
+                votes.counts.reshape(size, -1),
+                np.ascontiguousarray(votes.candidate).reshape(-1),
+                votes.ranking.reshape(size, -1),
+                votes.set_hits.reshape(-1, size),
+                votes.n,
+            ),
+            below,
             np.ascontiguousarray(label).reshape(-1),
-            (values, deepest),
-            (_masks(hierarchy), _repeated(hierarchy), _agreement(hierarchy)),
+            deepest,
+            (_joining(hierarchy), _agreement(hierarchy), hierarchy.num_levels),
             (floor, cap),
         )
-        sure, rest, unsure = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
-        self.pixels = sure.sum(axis=1) + rest
+        by_candidate, rest, unsure = (sum(part[1:], start=part[0]) for part in zip(*parts, strict=True))
+        sure = _by_agreement(by_candidate, hierarchy)
+        self.pixels = sure.sum(axis=1) + rest.sum(axis=1)
         """(bins, C + 1): all pixels by bin and true class, void last."""
         self.steps = unsure.reshape(*unsure.shape[:3], -1).sum(axis=3)
         """(bins, L, steps): pixels by bin, level and step of their hits, those below the floor left out."""
@@ -70,16 +80,13 @@ class CountedPixels:
 
 
 @lru_cache(maxsize=16)
-def _masks(hierarchy: Hierarchy) -> NDArray[np.uint16]:
-    """(C, L, C): all ones at the leaves under K(y, l)."""
-    return hierarchy.members[hierarchy.ancestors].astype(np.uint16) * np.uint16(0xFFFF)
-
-
-@lru_cache(maxsize=16)
-def _repeated(hierarchy: Hierarchy) -> NDArray[np.bool_]:
-    """(C, L): whether K(y, l) is K(y, l + 1), so that its hits are known from above."""
-    above = np.append(hierarchy.ancestors[:, 1:], np.full((hierarchy.num_classes, 1), -1, np.int32), axis=1)
-    return hierarchy.ancestors == above
+def _joining(hierarchy: Hierarchy) -> NDArray[np.uint64]:
+    """(words, C, C): 1 in the 16 bits of each level at which K(y, l) holds another class, four levels to a word."""
+    levels = hierarchy.num_levels
+    words = np.zeros((-(-levels // 4), hierarchy.num_classes, hierarchy.num_classes), np.uint64)
+    for level in range(levels):
+        words[level // 4] |= hierarchy.members[hierarchy.ancestors[:, level]].astype(np.uint64) << (16 * (level % 4))
+    return words
 
 
 @lru_cache(maxsize=16)
@@ -90,46 +97,62 @@ def _agreement(hierarchy: Hierarchy) -> NDArray[np.uint8]:
     return np.append(first, np.zeros((hierarchy.num_classes, 1), first.dtype), axis=1).astype(np.uint8)
 
 
-@_jit
-def _masked_sum(row: Any, mask: Any) -> Any:
-    """Sum of the values whose mask is all ones, in 16 bits throughout: it runs on whole vectors."""
-    total = np.uint16(0)
-    for c in range(row.size):
-        total = np.uint16(total + (row[c] & mask[c]))
-    return total
+def _by_agreement(pixels: NDArray[np.int32], hierarchy: Hierarchy) -> NDArray[np.int32]:
+    """(bins, L + 1, C + 1): pixels (bins, C, C + 1) by candidate, added up by the level at which it is right."""
+    agreement = _agreement(hierarchy)
+    levels = range(hierarchy.num_levels + 1)
+    return np.stack([(pixels * (agreement == level)).sum(axis=1, dtype=np.int32) for level in levels], axis=1)
 
 
 @_jit
 def _count_pixels(
-    first: Any, last: Any, counts: Any, candidate: Any, gap: Any, truth: Any, grid: Any, tree: Any, bounds: Any
+    first: Any, last: Any, votes: Any, below: Any, truth: Any, deepest: Any, tree: Any, bounds: Any
 ) -> Any:
-    """(sure, rest, unsure): pixels that the cap settles at level 0, the others, and these by level and step.
+    """(sure, rest, unsure): pixels that the cap settles at level 0 and the others, both by bin, candidate and true
+    class, and the others by level and step, too.
 
-    Hits are taken from the coarsest level down, and once they are below the floor nothing finer matters.
+    below: how many of the grid's values a gap does not exceed. Hits are taken from the coarsest level down, and once
+    they are below the floor nothing finer matters; four levels are added up side by side in 64 bits. Places in the
+    tables are found for a block of pixels at once, which runs on whole vectors; two tables in turn, because an addition
+    waits for the one before it in its cell.
     """
-    (values, deepest), (masks, repeated, agreement), (floor, cap) = grid, tree, bounds
-    levels, classes, bins = masks.shape[1], counts.shape[1], deepest.size
-    sure = np.zeros((bins, levels + 1, classes + 1), np.int32)
-    rest = np.zeros((bins, classes + 1), np.int32)
+    (counts, candidate, ranking, ranked, n), (joining, agreement, levels), (floor, cap) = votes, tree, bounds
+    classes, bins, most = counts.shape[1], deepest.size, ranked.shape[0]
+    sure = np.zeros((2, bins * classes * (classes + 1)), np.int32)
+    rest = np.zeros(bins * classes * (classes + 1), np.int32)
     unsure = np.zeros((bins, levels, cap - floor + 1, levels + 1, classes + 1), np.int32)
-    for i in range(first, last):
-        b = 0
-        for value in values:  # without a branch: gaps are hard to foretell
-            b += value < np.float64(gap[i])
-        own = candidate[i]
-        y = classes if truth[i] == VOID else np.int64(truth[i])
-        agrees, inside = agreement[own, y], counts[i, own]
-        if inside >= cap:
-            sure[b, agrees, y] += 1
-            continue
-        rest[b, y] += 1
-        top = deepest[b]
-        for level in range(top, -1, -1):
-            if level == 0:
-                inside = counts[i, own]
-            elif level == top or not repeated[own, level]:
-                inside = _masked_sum(counts[i], masks[own, level])
-            if inside < floor:
-                break
-            unsure[b, level, min(np.int64(inside), cap) - floor, agrees, y] += 1
-    return sure, rest, unsure
+    block = np.empty(4096, np.uint32)
+    for start in range(first, last, block.size):
+        stop = min(start + block.size, last)
+        of_candidate, of_below, of_truth = candidate[start:stop], below[start:stop], truth[start:stop]
+        for i in range(of_below.size):
+            y = np.uint32(classes) if of_truth[i] == VOID else np.uint32(of_truth[i])
+            b = np.uint32(bins - 1) - np.uint32(of_below[i])
+            block[i] = (b * np.uint32(classes) + np.uint32(of_candidate[i])) * np.uint32(classes + 1) + y
+        hits, ranks, all_hits = ranked[0, start:stop], ranking[start:stop], ranked[:, start:stop]
+        for i in range(of_below.size):
+            if hits[i] >= cap:
+                sure[i & 1, block[i]] += 1
+                continue
+            rest[block[i]] += 1
+            own, b = of_candidate[i], bins - 1 - of_below[i]
+            y = np.uint32(classes) if of_truth[i] == VOID else np.uint32(of_truth[i])
+            top, packed = deepest[b], np.uint64(0)
+            for level in range(top, -1, -1):
+                if level == top or level & 3 == 3:
+                    packed = np.uint64(0)
+                    if all_hits[most - 1, i] == n:  # the ranked classes have all votes
+                        before = np.uint16(0)
+                        for m in range(most):
+                            now = all_hits[m, i]
+                            packed += np.uint64(now - before) * joining[level >> 2, own, ranks[i, m]]
+                            before = now
+                    else:
+                        for c in range(classes):
+                            packed += np.uint64(counts[start + i, c]) * joining[level >> 2, own, c]
+                inside = np.int64(packed >> np.uint64(16 * (level & 3)) & np.uint64(0xFFFF))
+                if inside < floor:
+                    break
+                unsure[b, level, min(inside, cap) - floor, agreement[own, y], y] += 1
+    shape = (bins, classes, classes + 1)
+    return (sure[0] + sure[1]).reshape(shape), rest.reshape(shape), unsure
