@@ -167,6 +167,8 @@ def test_scores_are_found_inside_usual_outputs() -> None:
     "output, settings, message",
     [
         (torch.full((1, 2, 4, 4), torch.nan), {}, "finite scores"),
+        (torch.tensor([torch.inf, -torch.inf]).view(1, 2, 1, 1).expand(1, 2, 4, 4), {}, "finite scores"),
+        (torch.arange(32.0).where(torch.arange(32) != 9, torch.inf).view(1, 2, 4, 4), {}, "finite scores"),
         (torch.full((1, 2, 4, 4), -0.1), {"scores": "probabilities"}, "probabilities >= 0"),
         (torch.rand(1, 3, 4, 4, generator=torch.Generator().manual_seed(0)).softmax(1), {}, "scores='probabilities'"),
         (torch.zeros(1, 1, 4, 4), {}, "at least two classes"),
@@ -182,6 +184,11 @@ def test_scores_are_found_inside_usual_outputs() -> None:
 def test_outputs_that_cannot_be_certified(output: Any, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(cs.InputError, match=message):
         cs.Segmenter(lambda images: output, **settings)(torch.zeros(1, 3, 4, 4))
+
+
+def test_scores_whose_sum_overflows_are_finite_all_the_same() -> None:
+    large = torch.full((1, 2, 4, 4), 3e38)
+    assert torch.equal(cs.Segmenter(lambda images: large)(torch.zeros(1, 3, 4, 4)).values, large)
 
 
 def test_probabilities_as_probabilities_pass() -> None:
