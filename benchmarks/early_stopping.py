@@ -1,6 +1,7 @@
 """Forward passes saved by stopping early on CamVid test images, and the certified pixels that are kept.
 
 The draws of one pass to n = 1000 are looked at every 50: their prefixes are what a stopped sampling would have given.
+The share of undecided pixels at which to stop was chosen on the images 0, 40 and 80; others are measured.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[2] / "shared/data/camvid"
 STEP, MOST, N0, SHARE = 50, 1000, 10, 0.03
 
 
-def measure(*, images: tuple[int, ...] = (0, 40, 80)) -> list[Figure]:
+def measure(*, images: tuple[int, ...] = (20, 60, 100)) -> list[Figure]:
     """Per method, pooled over the images: passes over those of n = 1000, and kept share of its certified pixels."""
     found = curves(images=images)
     figures = []
