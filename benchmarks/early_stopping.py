@@ -6,6 +6,7 @@ The share of undecided pixels at which to stop was chosen on the images 0, 40 an
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,9 @@ def _prefixes(votes: cs.Votes, hierarchy: Any, settings: dict[str, Any], steps: 
     at_step, stop = np.zeros(len(steps)), len(steps) - 1
     for index, k in enumerate(steps):
         prefix = votes.first(k)
-        now = cs.certify(prefix, hierarchy, **settings, test="anytime")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the first draws alone certify nothing
+            now = cs.certify(prefix, hierarchy, **settings, test="anytime")
         at_step[index] = (~now.abstained & all_draws).sum()
         if index < stop and rule(prefix):
             stop = index

@@ -156,11 +156,14 @@ def _criticals(
         of_function += (grid.level == level).astype(np.float64) @ pixels.steps[:, level].astype(np.float64)
     reaching = np.cumsum(of_function[:, ::-1], axis=1)[:, ::-1].astype(np.int64).tolist()
     at, last = _levels(tested, alpha, correction, k), len(reaching[0]) - 1
+    after: dict[int, int] = {}  # critical counts by the number of rejected pixels: the functions share most of them
     found = []
     for counts in reaching:
         rejected = tested if correction == "by" else 0
         while True:
-            critical = _as_number(remembered.critical(at(rejected)), test)
+            critical = after.get(rejected)
+            if critical is None:
+                critical = after[rejected] = _as_number(remembered.critical(at(rejected)), test)
             now = counts[min(critical - pixels.floor, last)] if critical <= test.n else 0
             if now == rejected or critical > test.n:
                 break
