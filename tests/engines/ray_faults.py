@@ -41,11 +41,12 @@ def expected(tmp_path_factory):
     return plain_run(tmp_path_factory.mktemp("here"), images, manifest_of(images, sigmas=(0.1,)))
 
 
-def run(cluster, path, build=build, *, progress=None, **options):
-    """The run on the cluster; returns its engine, closed."""
+def run(cluster, path, build=build, *, watch=None, **options):
+    """The run on the cluster, watched with its engine after each task; returns the engine, closed."""
     images = Images(IMAGES)
     manifest = manifest_of(images, sigmas=(0.1,))
     engine = RayPool(build, manifest, address=cluster.address, **options)
+    progress = Progress(draws=lambda draws: None if watch is None else watch(engine, draws))
     try:
         assert evaluate_dataset(RunFolder(path), manifest, images, engine=engine, progress=progress) == {}
     finally:
@@ -70,15 +71,14 @@ def test_a_killed_and_a_hanging_worker_change_no_byte(cluster, expected, tmp_pat
 def test_a_node_that_leaves_and_one_that_joins_change_no_byte(cluster, expected, tmp_path):
     node = cluster.add_node()
     cluster.wait_for(2)
-    seen = []
 
-    def watch(draws):
-        seen.append(draws)
-        if len(seen) == 4:
+    def watch(engine, draws):
+        if len(engine.places) == 2 and node in cluster.nodes:  # both have made draws
             cluster.end(node)
             cluster.add_node(number=4)
 
-    engine = run(cluster, tmp_path / "run", slow, progress=Progress(draws=watch), draws_per_task=20)
+    engine = run(cluster, tmp_path / "run", slow, watch=watch, draws_per_task=20)
+    assert node not in cluster.nodes
     assert sum(engine.places.values()) == DRAWS
     assert sum(engine.losses.values()) >= 1
     assert hashes(tmp_path / "run") == expected
@@ -90,10 +90,8 @@ from functools import partial
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from tests.engines import ray_faults as f
-from certiseg.runs.evaluate import Progress
 class There: address = {address!r}
-progress = Progress(draws=lambda k: print("draws", k, flush=True))
-f.run(There, Path({path!r}), f.slow, progress=progress, draws_per_task=20)
+f.run(There, Path({path!r}), f.slow, watch=lambda engine, k: print("draws", k, flush=True), draws_per_task=20)
 """
 
 
@@ -110,7 +108,7 @@ def test_a_killed_driver_goes_on_with_the_ranges_it_had(cluster, expected, tmp_p
                     break
     assert list((tmp_path / "run" / "partial").rglob("*.npz")) or list((tmp_path / "run" / "rows").iterdir())
     seen = []
-    engine = run(cluster, tmp_path / "run", slow, progress=Progress(draws=seen.append), draws_per_task=20)
+    engine = run(cluster, tmp_path / "run", slow, watch=lambda _, draws: seen.append(draws), draws_per_task=20)
     assert 0 < sum(engine.places.values()) < DRAWS
     assert sum(seen) == DRAWS
     assert hashes(tmp_path / "run") == expected
@@ -147,14 +145,14 @@ def test_nodes_that_do_not_fit_are_one_sentence(cluster, tmp_path):
 def test_ctrl_c_ends_the_workers_and_leaves_a_folder_to_go_on_with(cluster, expected, tmp_path):
     seen = []
 
-    def interrupt(draws):
+    def interrupt(engine, draws):
         seen.append(draws)
         if len(seen) == 3:
             threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
             time.sleep(0.2)
 
     with pytest.raises(KeyboardInterrupt):
-        run(cluster, tmp_path / "run", slow, progress=Progress(draws=interrupt), draws_per_task=20)
+        run(cluster, tmp_path / "run", slow, watch=interrupt, draws_per_task=20)
     assert not RunFolder(tmp_path / "run").table_path.exists()
     run(cluster, tmp_path / "run")
     assert hashes(tmp_path / "run") == expected

@@ -54,7 +54,7 @@ def build(number: int, *, trouble: str | None = None, pause: float = 0.0, seed: 
 
 def node_build(number: int) -> cs.Segmenter:
     """A model that depends on the node: other weights where OTHER_WEIGHTS is set."""
-    return build(number, seed=int(os.environ.get("OTHER_WEIGHTS", "0")))
+    return build(number, seed=int(os.environ.get("OTHER_WEIGHTS", "0")), pause=0.05)
 
 
 def manifest_of(images: Images, **changes):
@@ -72,4 +72,5 @@ def plain_run(path: Path, images: Images, manifest) -> dict[str, str]:
     return hashes(path)
 
 
-slow = partial(build, pause=0.01)
+slow = partial(build, pause=0.05)
+"""Slow enough for a second node to take part before all is done."""
