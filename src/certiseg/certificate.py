@@ -183,7 +183,7 @@ def load_certificate(path: str | Path) -> Certificate:
         )
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"{path}: must hold a certificate, but {error} is missing or odd") from None
 
 

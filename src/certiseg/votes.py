@@ -159,7 +159,7 @@ class Votes:
             return cls(**arrays, **meta, snapshots=snapshots, classes=None if classes is None else tuple(classes))
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{source}: must hold votes, but {error} is missing or odd") from None
 
     @classmethod

@@ -159,7 +159,13 @@ def _from_factory(spec: str, settings: Mapping[str, Any], options: Mapping[str, 
         raise InputError(f"{spec}: {module_name} must have {factory_name!r}, but it has not") from None
     if not callable(factory):
         raise InputError(f"{spec}: factory must be a function that returns the model, got {type(factory).__name__}")
-    made = factory(**options)
+    try:
+        made = factory(**options)
+    except InputError:
+        raise
+    except Exception as error:  # somebody else's code: what went wrong there stays chained to the sentence
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise InputError(f"{spec}: factory must return the model when it is called, got {what}") from error
     segmenter = made if isinstance(made, Segmenter) else Segmenter(made, **merge_settings({}, settings))
     if segmenter is made and settings:
         segmenter = segmenter.adjusted(**settings)

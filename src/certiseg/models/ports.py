@@ -17,6 +17,8 @@ from torch import Tensor
 from certiseg.errors import InputError
 from certiseg.models.outputs import ScoreKind, tensor_of_array
 
+MAX_BATCH = 1024
+"""Images per call that a model file may insist on: each of its calls is filled up to that many."""
 _FLOATS, _BYTES = ("float32", "float16", "float64"), ("uint8", "int8")
 _LIKELY_OUTPUTS = ("out", "logits", "scores", "output")
 
@@ -113,6 +115,8 @@ def image_port(inputs: Sequence[TensorSpec], source: str) -> ImagePort:
     if (height is None) != (width is None):
         raise InputError(f"{source}: input must leave both height and width open, or neither, got {spec}")
     size = None if height is None or width is None else (height, width)
+    if batch is not None and batch > MAX_BATCH:
+        raise InputError(f"{source}: input must take at most {MAX_BATCH:,} images per call, got {spec}")
     return ImagePort(layout, spec.dtype, batch, size)
 
 

@@ -115,7 +115,7 @@ def load_part(path: Path) -> Tally:
                 counts[where] = arrays[f"counts_{cut}"]
         for stage, first, last in meta["ranges"]:
             tally.done[stage][first:last] = True
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"{path}: must hold partial votes, but {error} is missing or odd") from None
     return tally
 
