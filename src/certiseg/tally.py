@@ -160,6 +160,8 @@ def load_tally(path: str | Path) -> Tally:
             raise InputError(f"{path}: arrays must fit the sampling plan")
         tally.sums, tally.counts = stored["sums"].copy(), stored["counts"].copy()
         tally.done = {stage: stored[stage].copy() for stage in tally.done}
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: must hold a tally, but {error} is missing or odd") from None
     return tally
