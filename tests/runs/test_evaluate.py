@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -245,42 +246,60 @@ def test_odd_methods_are_refused(text):
         _ = MethodChoice(text).options
 
 
-CHILD = """
-import sys
+STARTER = """
+import os, sys
 sys.path.insert(0, {tests!r})
 from tests.runs.test_evaluate import Images, make_manifest
 from certiseg.runs.evaluate import Progress, evaluate_dataset
 from certiseg.runs.folder import RunFolder
 import certiseg.engines.here
 certiseg.engines.here.CHECKPOINT_SECONDS = 0.0
-images = Images(6)
-manifest, model = make_manifest(images, sigmas=(0.1,))
-progress = Progress(draws=lambda _: print("draw", flush=True), image=lambda *_: print("image", flush=True))
-evaluate_dataset(RunFolder({folder!r}), manifest, images, model, progress=progress)
-print(f"calls {{model.model.calls}}", flush=True)
+for line in sys.stdin:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        print("end", flush=True)
+        continue
+    print(os.getpid(), flush=True)
+    images = Images(6)
+    manifest, model = make_manifest(images, sigmas=(0.1,))
+    progress = Progress(draws=lambda _: print("draw", flush=True), image=lambda *_: print("image", flush=True))
+    evaluate_dataset(RunFolder(line.strip()), manifest, images, model, progress=progress)
+    print(f"calls {{model.model.calls}}", flush=True)
+    os._exit(0)
 """
 
 
-def run_child(folder, *, kill_after=None):
-    """Run the child to its end and return the number of its model calls, or kill it after so many lines: None."""
-    code = CHILD.format(tests=str(Path(__file__).parents[2]), folder=str(folder))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as child:
-        for number, line in enumerate(child.stdout):
-            if number == kill_after:
-                time.sleep(random.random() * 0.02)
-                child.kill()
-                return None
-            if line.startswith("calls"):
-                return int(line.split()[1])
-    raise AssertionError("the child ended without a word")
+@pytest.fixture
+def starter():
+    """A process that has everything loaded and forks one that evaluates for every folder it reads."""
+    code = STARTER.format(tests=str(Path(__file__).parents[2]))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": {**os.environ, "OMP_NUM_THREADS": "1"}}
+    with subprocess.Popen([sys.executable, "-c", code], text=True, **pipes) as process:
+        yield process
+        process.communicate(timeout=60)
 
 
-def test_killed_ten_times_and_resumed_gives_the_same_bytes_with_fewer_calls(tmp_path):
+def run_child(starter, folder, *, kill_after=None):
+    """Evaluate to the end and return the number of model calls, or kill it after so many lines: None."""
+    starter.stdin.write(f"{folder}\n")
+    starter.stdin.flush()
+    child, calls = int(starter.stdout.readline()), None
+    for number, line in enumerate(iter(starter.stdout.readline, "end\n")):
+        assert line, "the starter ended"
+        if number == kill_after:
+            time.sleep(random.random() * 0.02)
+            os.kill(child, signal.SIGKILL)
+        if line.startswith("calls"):
+            calls = int(line.split()[1])
+    return calls
+
+
+def test_killed_ten_times_and_resumed_gives_the_same_bytes_with_fewer_calls(starter, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    calls = run_child(whole)
+    calls = run_child(starter, whole)
     chooser = random.Random(0)
     for _ in range(10):
-        assert run_child(killed, kill_after=chooser.randrange(5, 90)) is None
-    assert run_child(killed) < calls
+        assert run_child(starter, killed, kill_after=chooser.randrange(5, 90)) is None
+    assert run_child(starter, killed) < calls
     assert hashes(killed) == hashes(whole)
