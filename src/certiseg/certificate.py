@@ -172,6 +172,11 @@ def load_certificate(path: str | Path) -> Certificate:
         region = archive.arrays.get("region")
         if any(array.shape != votes.size for array in (*arrays.values(), *([] if region is None else [region]))):
             raise InputError(f"{path}: certificate and votes must have the same size")
+        most = {"vertex": len(hierarchy.vertices), "level": hierarchy.num_levels, "set_size": votes.max_set + 1}
+        for name, array in arrays.items():
+            least = ROOT if name == "vertex" else 0
+            if array.dtype.kind not in "iu" or array.min() < least or array.max() >= most[name]:
+                raise InputError(f"{path}: {name} must hold whole numbers in {least}..{most[name] - 1}")
         return Certificate(
             **arrays,
             radius=float(archive.meta["radius"]),

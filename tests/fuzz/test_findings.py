@@ -1,5 +1,6 @@
 """What the campaign found, each as a test of its own."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,10 @@ from safetensors.torch import save_file
 import certiseg as cs
 from certiseg.archive import write_archive
 from certiseg.models.ports import TensorSpec, image_port
+from certiseg.runs.manifest import load_manifest
+from certiseg.runs.table import write_table
 from tests.conftest import random_votes
+from tests.runs.test_evaluate import Images, make_manifest
 
 
 @pytest.mark.parametrize("dtype", ["S3", "f8", "M8[s]"])
@@ -51,3 +55,30 @@ def test_votes_with_an_infinite_snapshot_are_refused(tmp_path):
     write_archive(tmp_path / "v.npz", kind="votes", version=1, meta=meta | {"snapshots": [np.inf]}, arrays=arrays)
     with pytest.raises(cs.InputError, match="must hold votes"):
         cs.load_votes(tmp_path / "v.npz")
+
+
+def test_a_certificate_names_only_vertices_of_its_hierarchy(tmp_path):
+    votes = random_votes(0, num_classes=19, n=50, size=(2, 3))
+    made = cs.certify(votes, cs.load_hierarchy("cityscapes"), alpha=0.5)
+    replace(made, vertex=np.full((2, 3), 400, np.int16)).save(tmp_path / "c.npz")
+    with pytest.raises(cs.InputError, match=r"vertex must hold whole numbers in -2\.\."):
+        cs.load_certificate(tmp_path / "c.npz")
+
+
+def test_rows_of_another_kind_are_refused_and_named(tmp_path):
+    (tmp_path / "a.json").write_text('{"rows": [{"image": "a", "flat": {"1": {}}}]}')
+    with pytest.raises(cs.InputError, match=r"a\.json: must hold the rows of an image"):
+        write_table(tmp_path / "table.parquet", [tmp_path / "a.json"])
+    assert not (tmp_path / "table.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    "change", [{"sigmas": [{}]}, {"alpha": []}, {"n0": float("inf")}, {"methods": [3]}, {"settings": [[100, {}]]}]
+)
+def test_a_manifest_of_other_types_is_refused(change, tmp_path):
+    manifest, _ = make_manifest(Images(1))
+    manifest.save(tmp_path / "manifest.json")
+    stored = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(stored | change))
+    with pytest.raises(cs.InputError, match="must be the manifest of a run"):
+        load_manifest(tmp_path / "manifest.json")

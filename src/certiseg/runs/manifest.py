@@ -124,14 +124,20 @@ def load_manifest(path: Path) -> Manifest:
         stored = json.loads(path.read_text("utf-8"))
         if stored.pop("format_version") != FORMAT_VERSION:
             raise InputError(f"{path}: `format_version` must be {FORMAT_VERSION}; use the certiseg that wrote it")
-        for name in ("images", "sigmas", "methods"):
+        for name in ("images", "methods", *(["classes"] if stored["classes"] is not None else [])):
             stored[name] = tuple(stored[name])
+            if not all(isinstance(text, str) for text in stored[name]):
+                raise TypeError(f"{name} that are no texts")
+        for name in ("alpha", "temperature"):
+            stored[name] = float(stored[name])
+        for name in ("k", "n0", "seed", "batch_size", "threads"):
+            stored[name] = int(stored[name])
+        stored["sigmas"] = tuple(float(sigma) for sigma in stored["sigmas"])
         stored["settings"] = tuple((int(n), float(tau)) for n, tau in stored["settings"])
-        stored["classes"] = None if stored["classes"] is None else tuple(stored["classes"])
         return Manifest(**stored)
     except InputError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise InputError(f"{path}: must be the manifest of a run, got: {error}") from None
 
 

@@ -95,10 +95,19 @@ def write_table(path: Path, parts: Iterable[Path]) -> int:
     count, paths = 0, iter(parts)
     with write_atomically(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         while some := list(itertools.islice(paths, _IMAGES_AT_ONCE)):
-            rows = [row for part in some for row in read_rows(part)]
-            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+            rows = pa.concat_tables(_rows_as_table(part, schema) for part in some).combine_chunks()
+            writer.write_table(rows)
             count += len(rows)
     return count
+
+
+def _rows_as_table(path: Path, schema: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pylist(read_rows(path), schema=schema)
+    except (ValueError, TypeError, AttributeError) as error:  # what Arrow raises is one of the first two
+        raise InputError(f"{path}: must hold the rows of an image, got: {error}; remove it and resume") from None
 
 
 def read_table(path: Path) -> dict[str, np.ndarray]:
