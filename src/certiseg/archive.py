@@ -101,6 +101,14 @@ def read_archive(path: str | Path, *, kind: str, version: int) -> Archive:
     return Archive(kind, header["meta"], arrays)
 
 
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON text says; ValueError for everything that is none, deep nesting included."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("JSON must not be nested that deeply") from None
+
+
 @contextlib.contextmanager
 def write_atomically(path: str | Path) -> Iterator[IO[bytes]]:
     """A file that takes its name only when it is complete and on disk; on any error nothing is left behind."""

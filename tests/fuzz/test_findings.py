@@ -9,8 +9,11 @@ import torch
 from safetensors.torch import save_file
 
 import certiseg as cs
-from certiseg.archive import write_archive
+from certiseg.archive import parse_json, write_archive
+from certiseg.cli import main
 from certiseg.models.ports import TensorSpec, image_port
+from certiseg.models.settings import parse_names
+from certiseg.runs.folder import RunFolder
 from certiseg.runs.manifest import load_manifest
 from certiseg.runs.table import write_table
 from tests.conftest import random_votes
@@ -73,7 +76,8 @@ def test_rows_of_another_kind_are_refused_and_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"sigmas": [{}]}, {"alpha": []}, {"n0": float("inf")}, {"methods": [3]}, {"settings": [[100, {}]]}]
+    "change",
+    [{"sigmas": [{}]}, {"alpha": []}, {"n0": float("inf")}, {"methods": [3]}, {"settings": [[100, {}]]}, {"test": []}],
 )
 def test_a_manifest_of_other_types_is_refused(change, tmp_path):
     manifest, _ = make_manifest(Images(1))
@@ -82,3 +86,24 @@ def test_a_manifest_of_other_types_is_refused(change, tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(stored | change))
     with pytest.raises(cs.InputError, match="must be the manifest of a run"):
         load_manifest(tmp_path / "manifest.json")
+
+
+def test_json_that_is_nested_too_deeply_is_no_json():
+    deep = "[" * 100_000
+    with pytest.raises(ValueError, match="nested"):
+        parse_json(deep)
+    assert parse_names("a,b", "notes") == ("a", "b")
+    assert parse_names(deep, "notes") == (deep,)
+
+
+def test_arguments_with_line_breaks_are_one_sentence(capsys):
+    with pytest.raises(SystemExit):
+        main(["hierarchy", "show", "camvid", "a\nb"])
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"a": 1', "3"])
+def test_what_was_left_out_must_be_readable(text, tmp_path):
+    RunFolder(tmp_path).left_out_path.write_text(text)
+    with pytest.raises(cs.InputError, match="must tell what was left out"):
+        RunFolder(tmp_path).left_out()

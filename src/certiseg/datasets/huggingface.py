@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certiseg.archive import parse_json
 from certiseg.datasets.base import Dataset, Sample, check_same_size
 from certiseg.datasets.coding import plain_ids
 from certiseg.datasets.files import as_ids, decode_ids, decode_image, require_size
@@ -170,7 +170,7 @@ def _read_id2label(path: Path) -> tuple[str, ...]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} must be readable JSON, got: {error}; write it again") from None
     if not isinstance(value, dict):

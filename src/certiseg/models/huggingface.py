@@ -6,7 +6,6 @@ noisy floats, without the rounding to bytes that the processor's own resizing do
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from certiseg.archive import parse_json
 from certiseg.errors import InputError
 from certiseg.models.runtime import reason
 from certiseg.models.segmenter import Segmenter
@@ -150,7 +150,7 @@ def _triple(processor: Mapping[str, Any], key: str, path: Path) -> tuple[float, 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text("utf-8"))
+        document = parse_json(path.read_text("utf-8"))
     except (ValueError, OSError) as error:
         raise InputError(f"{path}: must be readable JSON, got: {reason(error)}") from None
     if not isinstance(document, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certiseg.archive import parse_json
 from certiseg.errors import InputError
 from certiseg.models.ports import ImagePort, ScorePort, TensorSpec, find_ports
 from certiseg.models.runtime import Content, Run, RuntimeModel, reason, require_file, runtime_segmenter
@@ -54,7 +54,7 @@ def load_onnx(path: str | Path, settings: Mapping[str, Any], *, output: str | No
 def _own_settings(notes: Mapping[str, str], path: Path) -> dict[str, Any]:
     """What `export_onnx` noted about the preparation."""
     try:
-        stored = json.loads(notes.get("certiseg", "{}"))
+        stored = parse_json(notes.get("certiseg", "{}"))
         return split_settings(stored)[0]
     except (ValueError, AttributeError):
         raise InputError(f"{path}: metadata `certiseg` must be a JSON object, got {notes['certiseg'][:80]!r}") from None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from certiseg.archive import parse_json
 from certiseg.errors import InputError
 
 SETTINGS = frozenset(
@@ -65,7 +65,7 @@ def parse_names(text: str, source: str) -> tuple[str, ...]:
     """Class names from a note in a model file: a JSON or Python list, an id-to-name mapping, or one name per line."""
     names: Any
     try:
-        names = json.loads(text)
+        names = parse_json(text)
     except ValueError:
         try:
             names = ast.literal_eval(text.strip())

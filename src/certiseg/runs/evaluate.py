@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from certiseg.archive import write_atomically
+from certiseg.archive import parse_json, write_atomically
 from certiseg.errors import InputError
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.manifest import Manifest, require_same
@@ -127,7 +127,7 @@ def shard_of(folder: RunFolder) -> Shard:
     if not folder.shard_path.is_file():
         return WHOLE
     try:
-        return parse_shard(json.loads(folder.shard_path.read_text("utf-8"))["shard"])
+        return parse_shard(parse_json(folder.shard_path.read_text("utf-8"))["shard"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder.shard_path}: must name a shard, got: {error}") from None
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import shutil
 from collections.abc import Iterator
 from functools import cached_property
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.archive import UNFINISHED, write_atomically
+from certiseg.archive import UNFINISHED, parse_json, write_atomically
 from certiseg.certificate import Certificate, load_certificate
 from certiseg.errors import InputError
 from certiseg.runs.manifest import Manifest, MethodChoice, Setting, load_manifest
@@ -137,7 +136,12 @@ class RunFolder:
 
     def left_out(self) -> dict[str, str]:
         """Images that could not be used, with the reason."""
-        return json.loads(self.left_out_path.read_text("utf-8")) if self.left_out_path.is_file() else {}
+        if not self.left_out_path.is_file():
+            return {}
+        try:
+            return {str(name): str(why) for name, why in parse_json(self.left_out_path.read_text("utf-8")).items()}
+        except (ValueError, AttributeError) as error:
+            raise InputError(f"{self.left_out_path}: must tell what was left out, got: {error}; remove it") from None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

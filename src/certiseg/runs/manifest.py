@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from certiseg.archive import write_atomically
+from certiseg.archive import parse_json, write_atomically
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, hierarchy_from_dict
 from certiseg.noise import Noise
@@ -121,13 +121,16 @@ def load_manifest(path: Path) -> Manifest:
     if not path.is_file():
         raise InputError(f"{path.parent}: must be a run folder, but it has no {path.name}")
     try:
-        stored = json.loads(path.read_text("utf-8"))
+        stored = parse_json(path.read_text("utf-8"))
         if stored.pop("format_version") != FORMAT_VERSION:
             raise InputError(f"{path}: `format_version` must be {FORMAT_VERSION}; use the certiseg that wrote it")
-        for name in ("images", "methods", *(["classes"] if stored["classes"] is not None else [])):
+        lists = ("images", "methods", *(["classes"] if stored["classes"] is not None else []))
+        for name in lists:
             stored[name] = tuple(stored[name])
-            if not all(isinstance(text, str) for text in stored[name]):
-                raise TypeError(f"{name} that are no texts")
+        texts = ("dataset", "model", "model_sha256", "correction", "test", "family", "backend", "device")
+        for name, value in [*((n, stored[n]) for n in texts), *((n, text) for n in lists for text in stored[n])]:
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be text")
         for name in ("alpha", "temperature"):
             stored[name] = float(stored[name])
         for name in ("k", "n0", "seed", "batch_size", "threads"):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from certiseg.archive import write_atomically
+from certiseg.archive import parse_json, write_atomically
 from certiseg.certificate import Certificate
 from certiseg.errors import InputError
 from certiseg.runs.manifest import Setting
@@ -68,7 +68,7 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     try:
-        return json.loads(path.read_text("utf-8"))["rows"]
+        return parse_json(path.read_text("utf-8"))["rows"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: must hold the rows of an image, got: {error}; remove it and resume") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import zipfile
 from collections import OrderedDict
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certiseg.archive import parse_json
 from certiseg.certificate import Certificate, Settings, load_certificate
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
@@ -147,7 +147,7 @@ class Shelf:
     def summary(self, name: str) -> dict[str, Any]:
         """What was noted when an image was dropped."""
         try:
-            return dict(json.loads(self.inside(self.dropped_path(name, ".json")).read_text("utf-8")))
+            return dict(parse_json(self.inside(self.dropped_path(name, ".json")).read_text("utf-8")))
         except (OSError, ValueError) as error:
             raise InputError(f"{name}: must have its summary, got: {error}; drop the image again") from None
 
@@ -183,7 +183,7 @@ def _load_whole(path: Path) -> Certificate:
     """A certificate that holds its votes; one that points to another file is refused before that is opened."""
     try:
         with zipfile.ZipFile(path) as archive:
-            elsewhere = json.loads(archive.read("meta.json"))["meta"]["votes_path"]
+            elsewhere = parse_json(archive.read("meta.json"))["meta"]["votes_path"]
     except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path.name}: must be an undamaged certificate, got: {error}") from None
     if elsewhere is not None:
