@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ if str(ROOT_FOLDER) not in sys.path:
     sys.path.insert(0, str(ROOT_FOLDER))
 
 torch.set_num_threads(1)
+# In the background of a shell SIGINT is ignored, and so it would be by every process that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "certiseg",
