@@ -1,7 +1,7 @@
 """The hot loops of certifying: from counts to hits of label sets, from certified links to vertices.
 
-Each runs over the pixels first .. last-1 of flat arrays, for `kernels.over_pixels`. They cut their part out first: an
-index that begins at 0 cannot be negative, and without that check a loop runs on whole vectors.
+Each runs over the pixels first .. last-1 of flat arrays, for `kernels.over_pixels`. Some cut their part out first:
+an index that begins at 0 cannot be negative, and without that check they run on whole vectors.
 """
 
 from __future__ import annotations

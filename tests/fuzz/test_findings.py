@@ -73,6 +73,10 @@ def test_rows_of_another_kind_are_refused_and_named(tmp_path):
     with pytest.raises(cs.InputError, match=r"a\.json: must hold the rows of an image"):
         write_table(tmp_path / "table.parquet", [tmp_path / "a.json"])
     assert not (tmp_path / "table.parquet").exists()
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(cs.InputError) as caught:
+        write_table(tmp_path / "table.parquet", [tmp_path / "a.json"])
+    assert str(caught.value).count("must hold the rows") == 1
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,8 @@ def _rows_as_table(path: Path, schema: Any) -> Any:
 
     try:
         return pa.Table.from_pylist(read_rows(path), schema=schema)
+    except InputError:
+        raise
     except (ValueError, TypeError, AttributeError) as error:  # what Arrow raises is one of the first two
         raise InputError(f"{path}: must hold the rows of an image, got: {error}; remove it and resume") from None
 
