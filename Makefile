@@ -15,7 +15,7 @@ setup: .venv/ready
 demo: setup  ## certify three street scenes; pictures go to demo/
 	$(BIN)/certiseg demo --out demo
 
-test: setup  ## the whole test suite (about ten minutes on two cores)
+test: setup  ## the whole test suite (about twelve minutes on two cores)
 	$(BIN)/python -m pytest
 
 check: setup  ## style and types; with `make test` this is what CI runs
