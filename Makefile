@@ -29,7 +29,8 @@ guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md
 robustness: setup  ## attacks on certificates of ten CamVid images; writes docs/robustness.md; needs ../shared
 	$(BIN)/certiseg evaluate camvid --root $(SHARED)/camvid --every 12 --methods nested --backend openvino --out runs/robustness
 	$(BIN)/certiseg attack runs/robustness --root $(SHARED)/camvid --backend openvino --steps 3 --restarts 2 --samples 1 \
-		--draws 48 --few-draws 24 --out docs/robustness.md
+		--draws 48 --few-draws 24 --out runs/robustness.md
+	cp runs/robustness.md docs/robustness.md
 
 mutants: setup  ## breaks the source on purpose, edit by edit; writes docs/mutants.md; resumable
 	$(BIN)/python -m tests.mutation

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.errors import InputError
+from certiseg.kernels import jit
 
 if TYPE_CHECKING:
     from certiseg.certificate import Certificate
@@ -109,37 +110,34 @@ def sum_pixels(
     certificate: Certificate, label: NDArray[np.integer], *, where: NDArray[np.bool_] | None = None
 ) -> PixelSums:
     """The sums of one image."""
-    hierarchy = certificate.hierarchy
-    scored = _scored(label, hierarchy.num_classes, certificate.vertex.shape, where)
+    hierarchy, method = certificate.hierarchy, certificate.settings.method
+    truth, scored = _scored(label, hierarchy.num_classes, certificate.vertex.shape, where)
     if certificate.region is not None:
         scored &= certificate.region
-    truth = label[scored].astype(np.intp)
-    vertex, level = certificate.vertex[scored], certificate.level[scored]
-    if certificate.settings.method == "sets":
-        size = certificate.set_size[scored].astype(np.intp)
-        ranked = certificate.votes.ranking[scored] == truth[:, None]
-        right = (ranked & (np.arange(ranked.shape[1]) < size[:, None])).any(axis=1)
-        certified, single, claimed_class = size > 0, size == 1, certificate.votes.candidate[scored]
-        generality, label_of = np.maximum(np.arange(ranked.shape[1] + 1), 1), size
+    classes, levels = hierarchy.num_classes, hierarchy.num_levels
+    claimed = np.zeros(classes, np.int64)
+    if method == "sets":
+        ranking = certificate.votes.ranking
+        size = np.arange(ranking.shape[2] + 1).repeat(2)
+        cells = np.zeros((classes, len(size), levels), np.int64)
+        ranked, sizes = ranking.reshape(-1, ranking.shape[2]), certificate.set_size.reshape(-1)
+        _count_sets(truth.reshape(-1), scored.reshape(-1), ranked, sizes, cells, claimed)
+        certified, generality = size > 0, np.maximum(size, 1)
+        right = np.broadcast_to(np.arange(len(size)) % 2 == 1, cells.shape[:2])
     else:
-        certified = vertex >= 0
-        inside = np.maximum(vertex, 0)
-        right = certified & hierarchy.members[inside, truth]
-        single, claimed_class = certified & (vertex < hierarchy.num_classes), inside
-        generality, label_of = hierarchy.members.sum(axis=1), inside
-    gain_of = 1 - np.log(generality) / np.log(hierarchy.num_classes)
-    gain = np.where(right, gain_of[label_of], 0.0)
-    flat = certificate.settings.method == "segcertify" or certificate.settings.level == 0 or hierarchy.num_levels == 1
+        cells = np.zeros((classes, len(hierarchy.members) + 1, levels), np.int64)
+        vertex, level = certificate.vertex.reshape(-1), certificate.level.reshape(-1)
+        _count_vertices(truth.reshape(-1), scored.reshape(-1), vertex, level, cells)
+        certified, generality = np.arange(cells.shape[1]) > 0, np.append(1, hierarchy.members.sum(axis=1))
+        right = np.vstack([np.zeros((1, classes), bool), hierarchy.members]).T
+        claimed = cells[:, 1 : classes + 1].sum(axis=(0, 2))
     return _sums(
-        truth,
-        num_classes=hierarchy.num_classes,
-        num_levels=hierarchy.num_levels,
-        level=level.astype(np.intp),
+        cells,
         certified=certified,
         right=right,
-        gain=gain,
-        claimed=claimed_class[single].astype(np.intp),
-        flat=flat and certificate.settings.method != "sets",
+        gain=1 - np.log(generality) / np.log(classes),
+        claimed=claimed,
+        flat=method == "segcertify" or (method != "sets" and (certificate.settings.level == 0 or levels == 1)),
     )
 
 
@@ -151,22 +149,44 @@ def sum_prediction(
     where: NDArray[np.bool_] | None = None,
 ) -> PixelSums:
     """The sums of the uncertified model on one image."""
-    scored = _scored(label, num_classes, prediction.shape, where)
-    truth, predicted = label[scored].astype(np.intp), prediction[scored].astype(np.intp)
+    truth, scored = _scored(label, num_classes, prediction.shape, where)
+    predicted = prediction[scored].astype(np.intp)
     if ((predicted < 0) | (predicted >= num_classes)).any():
         raise InputError(f"prediction must hold classes 0..{num_classes - 1}, got {predicted.min()}..{predicted.max()}")
-    right = predicted == truth
+    pairs = np.bincount(truth[scored] * np.intp(num_classes) + predicted, minlength=num_classes * num_classes)
+    cells = pairs.reshape(num_classes, num_classes, 1)
     return _sums(
-        truth,
-        num_classes=num_classes,
-        num_levels=1,
-        level=np.zeros_like(truth),
-        certified=np.ones_like(right),
-        right=right,
-        gain=right.astype(np.float64),
-        claimed=predicted,
+        cells,
+        certified=np.ones(num_classes, bool),
+        right=np.eye(num_classes, dtype=bool),
+        gain=np.ones(num_classes),
+        claimed=cells.sum(axis=(0, 2)),
         flat=True,
     )
+
+
+@jit
+def _count_vertices(truth: Any, scored: Any, vertex: Any, level: Any, cells: Any) -> None:
+    """Add 1 to cells[true class, vertex + 1, level] for every scored pixel, an abstention being 0."""
+    for i in range(truth.size):
+        if scored[i]:
+            cells[truth[i], max(vertex[i] + 1, 0), level[i]] += 1
+
+
+@jit
+def _count_sets(truth: Any, scored: Any, ranking: Any, set_size: Any, cells: Any, claimed: Any) -> None:
+    """Add 1 to cells[true class, 2 * size + right, 0] for every scored pixel, and to `claimed` for sets of one class.
+
+    ranking (N, max_set): a set is its first set_size classes.
+    """
+    for i in range(truth.size):
+        if scored[i]:
+            size, right = np.intp(set_size[i]), np.intp(0)
+            for m in range(size):
+                right |= np.intp(ranking[i, m] == truth[i])
+            cells[truth[i], 2 * size + right, 0] += 1
+            if size == 1:
+                claimed[ranking[i, 0]] += 1
 
 
 def scores_of(sums: PixelSums) -> Scores:
@@ -210,30 +230,29 @@ def boundary(label: NDArray[np.integer], *, margin: int = 10, paper_compatible: 
 
 
 def _sums(
-    truth: NDArray[np.intp],
+    cells: NDArray[np.int64],
     *,
-    num_classes: int,
-    num_levels: int,
-    level: NDArray[np.intp],
     certified: NDArray[np.bool_],
     right: NDArray[np.bool_],
     gain: NDArray[np.float64],
-    claimed: NDArray[np.intp],
+    claimed: NDArray[np.int64],
     flat: bool,
 ) -> PixelSums:
-    def by_class(which: NDArray[Any]) -> NDArray[np.int64]:
-        return np.bincount(truth[which], minlength=num_classes)
+    """From the pixels of each true class, label and level (C, K, L), and what is known of each label.
 
-    def by_level(which: NDArray[Any]) -> NDArray[np.int64]:
-        cell = truth[which] * num_levels + level[which]
-        return np.bincount(cell, minlength=num_classes * num_levels).reshape(num_classes, num_levels)
+    certified (K,); right (C, K): whether a class is under the label; gain (K,): its information; claimed (C,).
+    """
+    by_label = cells.sum(axis=2)
+
+    def by_level(which: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return (cells * np.broadcast_to(which, by_label.shape)[:, :, None]).sum(axis=1)
 
     return PixelSums(
-        pixels=np.bincount(truth, minlength=num_classes),
-        gain=np.bincount(truth, weights=gain, minlength=num_classes).astype(np.float64),
-        abstained=by_class(~certified),
-        right=by_class(right),
-        claimed=np.bincount(claimed, minlength=num_classes),
+        pixels=by_label.sum(axis=1),
+        gain=(by_label * right * gain).sum(axis=1),
+        abstained=by_label[:, ~certified].sum(axis=1),
+        right=(by_label * right).sum(axis=1),
+        claimed=claimed,
         level_certified=by_level(certified),
         level_abstained=by_level(~certified),
         level_wrong=by_level(certified & ~right),
@@ -243,20 +262,20 @@ def _sums(
 
 def _scored(
     label: NDArray[np.integer], num_classes: int, size: tuple[int, ...], where: NDArray[np.bool_] | None
-) -> NDArray[np.bool_]:
-    """The pixels to score: not void, and inside `where`."""
+) -> tuple[NDArray[np.uint16], NDArray[np.bool_]]:
+    """The true classes, and the pixels to score: not void, and inside `where`."""
     if label.shape != size or label.dtype.kind not in "iu":
         raise InputError(f"label must be whole numbers of shape {size}, got {label.dtype} {label.shape}")
     known = (label >= 0) & (label < num_classes)
     if not (known | (label == VOID)).all():
         odd = int(label[~known & (label != VOID)].flat[0])
         raise InputError(f"label must hold classes 0..{num_classes - 1} or {VOID} for void, got {odd}")
-    scored = known & (label != VOID)
+    truth, scored = label.astype(np.uint16), known & (label != VOID)
     if where is None:
-        return scored
+        return truth, scored
     if where.shape != size or where.dtype != bool:
         raise InputError(f"where must be a boolean mask of shape {size}, got {where.dtype} {where.shape}")
-    return scored & where
+    return truth, scored & where
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -83,3 +83,13 @@ def test_an_error_in_the_thread_reaches_the_caller() -> None:
     broken = Plan([Sample("x", np.zeros((4, 4)), np.zeros((4, 4)))], Augmentation((32, 32)), 2, 0, 0.25)
     with pytest.raises(Exception):  # noqa: B017
         list(prefetch(broken, 0, 1))
+
+
+def test_even_draws_every_recording_equally_often_and_every_image_of_it_in_turn() -> None:
+    names = ["a_1", "a_2", "a_3", "a_4", "b_1", "b_2"]
+    samples = [Sample(name, np.zeros((4, 4, 3), np.uint8), np.zeros((4, 4), np.uint8)) for name in names]
+    even = Plan(samples, Augmentation((32, 32)), 2, 0, 0.25, even=True)
+    drawn = [even.index_of(position) for position in range(16)]
+    assert sorted(drawn) == [0, 0, 1, 1, 2, 2, 3, 3, *[4] * 4, *[5] * 4]
+    for lap in (slice(0, 8), slice(8, 16)):
+        assert sorted(drawn[lap][::2]) == [0, 1, 2, 3]

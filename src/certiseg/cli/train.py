@@ -68,6 +68,11 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
         help="mix in the training images of another data set with that share of the draws; its classes are learned "
         "where they have the same name, those of comma10k as sets of CamVid classes; may be repeated",
     )
+    group.add_argument(
+        "--even",
+        action="store_true",
+        help="draw every recording equally often, whatever its length; names are RECORDING_anything",
+    )
     group.add_argument("--crop", type=int, nargs=2, default=(256, 336), metavar=("H", "W"), help="window (256 336)")
     group.add_argument("--scale", type=float, nargs=2, default=(0.5, 2.0), metavar=("LOW", "HIGH"), help="(0.5 2)")
     group.add_argument("--aspect", type=float, default=1.15, help="largest change of the aspect ratio (default 1.15)")

@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -41,7 +42,8 @@ def read_all(dataset: Dataset) -> list[Sample]:
 class Plan:
     """Which samples make up step s on process `rank` of `world`, and how noisy each is.
 
-    `beside` holds further samples, each list with the share of the draws that it gets.
+    `beside` holds further samples, each list with the share of the draws that it gets. With `even`, every recording
+    (what a name says before its first underscore) is drawn equally often, however many images it has.
     """
 
     samples: list[Sample]
@@ -54,6 +56,15 @@ class Plan:
     rank: int = 0
     world: int = 1
     beside: Sequence[tuple[float, list[Sample]]] = ()
+    even: bool = False
+
+    @cached_property
+    def recordings(self) -> list[list[int]]:
+        """The places of the samples of each recording; of all of them in one list without `even`."""
+        groups: dict[str, list[int]] = {}
+        for place, sample in enumerate(self.samples):
+            groups.setdefault(sample.name.partition("_")[0] if self.even else "", []).append(place)
+        return list(groups.values())
 
     def batch(self, step: int) -> Batch:
         """The batch of a step (counted over the whole run)."""
@@ -73,9 +84,12 @@ class Plan:
         return self.sigma if slot >= clean else 0.0
 
     def index_of(self, position: int) -> int:
-        """The sample at a position of the run: one permutation of all samples after the other."""
-        lap, place = divmod(position, len(self.samples))
-        return int(_permutation(self.seed, lap, len(self.samples))[place])
+        """The sample at a position of the run: recordings take turns, each in one permutation after the other."""
+        turn, recording = divmod(position, len(self.recordings))
+        members = self.recordings[recording]
+        lap, place = divmod(turn, len(members))
+        order = _permutation(self.seed, lap * len(self.recordings) + recording, len(members))
+        return members[order[place]]
 
     def sample_at(self, position: int) -> Sample:
         """A sample from beside with its share of the chances, otherwise the next of the main ones."""
@@ -107,7 +121,7 @@ _laps: dict[tuple[int, int, int], np.ndarray] = {}
 def _permutation(seed: int, lap: int, count: int) -> np.ndarray:
     key = (seed, lap, count)
     if key not in _laps:
-        if len(_laps) > 8:
+        if len(_laps) > 64:
             _laps.clear()
         _laps[key] = stream(seed, ORDER, lap).permutation(count)
     return _laps[key]

@@ -21,6 +21,7 @@ class TrainConfig:
 
     noise: "alternate" as in the paper, every second batch noisy; "mixed", in every batch a share `noisy_share` of the
     images is noisy, so BatchNorm sees both kinds in each batch. also: other data sets to mix in, NAME:SHARE[:ROOT].
+    even: recordings are drawn equally often.
     """
 
     dataset: str
@@ -29,6 +30,7 @@ class TrainConfig:
     model: str = "compact"
     init: str | None = None
     also: tuple[str, ...] = ()
+    even: bool = False
     sigma: float = 0.25
     noise: str = "alternate"
     noisy_share: float = 0.5

@@ -96,7 +96,7 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
     config.folder.mkdir(parents=True, exist_ok=True)
     augmentation = Augmentation(config.crop, config.scale, config.aspect, config.flip, config.colour)
     shared = {"sigma": config.sigma, "noise": config.noise, "noisy_share": config.noisy_share}
-    place = {"rank": process.rank, "world": process.world, "beside": mixture.kinds}
+    place = {"rank": process.rank, "world": process.world, "beside": mixture.kinds, "even": config.even}
     return Run(
         config=config,
         process=process,

@@ -30,7 +30,7 @@ let pointed = null;
 let growing = false;
 
 const lanes = {
-  a: new Lane("/api/map", "a", { onAnswer: showA, onError: complain }),
+  a: new Lane("/api/map", "a", { onAnswer: showA, onError: (text) => { complain(text); askB(); } }),
   b: new Lane("/api/map", "b", { onAnswer: showB, onError: complain }),
   pixel: new Lane("/api/pixel", "p", { onAnswer: showPixel, onError: () => inspector.clear() }),
 };
@@ -102,12 +102,16 @@ function refresh() {
   if (growing) return;
   started = performance.now();
   lanes.a.ask({ ...choice(), ...shown() });
-  if (state.other in PLAIN) showLabels("b", state.other);
-  else lanes.b.ask({ ...choice(run.methods.find(({ text }) => text === state.other).settings), ...shown() });
   askPixel();
 }
 
 let started = 0;
+
+// Pane B follows when A is painted: side by side on few cores both would be late.
+function askB() {
+  if (state.other in PLAIN) showLabels("b", state.other);
+  else lanes.b.ask({ ...choice(run.methods.find(({ text }) => text === state.other).settings), ...shown() });
+}
 
 function shown() {
   const layers = { layers: LAYERS[state.colours] };
@@ -129,6 +133,7 @@ function showA(answer, query) {
   showLegend(run, answer, query.layers.split(",")[1] ?? "label");
   showNumbers("a", answer, METHOD_NAMES[query.method]);
   showBanner(answer);
+  askB();
 }
 
 function showB(answer, query) {
