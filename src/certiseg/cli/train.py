@@ -10,12 +10,14 @@ Train a network so that it still sees under the noise that certification adds. C
 in the paper. After every epoch the average of the weights is validated on clean and on noisy images; OUT then holds
 checkpoint.pt, curves.csv, the training-curve figures, best.safetensors and last.safetensors.
 
-DATASET: camvid (ROOT/train, ROOT/val), comma10k (ROOT/images, ROOT/labels), or folder (ROOT/images, ROOT/labels,
-ROOT/classes.txt; or ROOT/train and ROOT/val, each with images/ and labels/)."""
+DATASET: camvid (ROOT/train, ROOT/val), comma10k (ROOT/images, ROOT/labels), streets (generated, no ROOT), folder
+(ROOT/images, ROOT/labels, ROOT/classes.txt; or ROOT/train and ROOT/val, each with images/ and labels/), or another one
+that docs/datasets.md describes."""
 
 EPILOG = """\
 example:
   certiseg train camvid --root ../shared/data/camvid --out runs/compact --sigma 0.25 --epochs 40
+  certiseg train streets --out runs/streets --epochs 2
   certiseg train folder --root my_data --model torch:my_package.nets:small --out runs/mine --resume
   torchrun --nproc-per-node 2 --no-python certiseg train camvid --root ../shared/data/camvid --out runs/two"""
 
@@ -29,8 +31,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("dataset", metavar="DATASET", help="camvid, comma10k or folder")
-    parser.add_argument("--root", required=True, metavar="DIR", help="folder of the data set")
+    parser.add_argument(
+        "dataset",
+        metavar="DATASET",
+        help="camvid, comma10k, streets, folder, or another data set that `certiseg evaluate` takes",
+    )
+    parser.add_argument("--root", metavar="DIR", help="folder of the data set; streets need none")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the run, created if missing")
     parser.add_argument("--model", default="compact", help="compact (default) or torch:package.module:factory")
     parser.add_argument("--init", metavar="FILE", help="start from these weights; tensors that do not fit stay new")

@@ -77,12 +77,12 @@ def open_dataset(
     return dataset if first is None else dataset.first(first)
 
 
-def open_training_pair(name: str, root: str | Path) -> tuple[Dataset, Dataset]:
+def open_training_pair(name: str, root: str | Path | None) -> tuple[Dataset, Dataset]:
     """The training and the validation part of a data set.
 
     A `folder` is split by its sub-folders `train/` and `val/`; without them every tenth image is held out.
     """
-    if name != "folder" or (Path(root) / "train").is_dir():
+    if name != "folder" or root is None or (Path(root) / "train").is_dir():
         parts = [open_dataset(name, root, split=split) for split in TRAINING_SPLITS.get(name, ("train", "val"))]
         train, val = parts
         if train.classes != val.classes:

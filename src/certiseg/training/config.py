@@ -25,7 +25,7 @@ class TrainConfig:
     """
 
     dataset: str
-    root: str
+    root: str | None
     out: str
     model: str = "compact"
     init: str | None = None
