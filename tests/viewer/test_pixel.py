@@ -18,7 +18,9 @@ def ask(client, row, column, **changes):
 def test_a_pixel_in_numbers(client, run, changes):
     certificate = certificate_of(run, client.choice(**changes))
     votes, tree, truth = certificate.votes, certificate.hierarchy, run.label("scene 0")
-    for row, column in [(0, 0), (5, 9), (12, 20), (23, 31)]:
+    just = np.argwhere(np.take_along_axis(votes.counts, votes.ranking.astype(int), 2)[..., 0] == certificate.critical)
+    assert len(just)  # a pixel with just enough votes
+    for row, column in [(0, 0), (5, 9), (12, 20), (23, 31), just[0]]:
         told = ask(client, row, column, **changes).json()
         candidate = int(votes.candidate[row, column])
         assert told["candidate"] == tree.vertices[candidate]
@@ -34,6 +36,7 @@ def test_a_pixel_in_numbers(client, run, changes):
             assert tree.ancestor(candidate, link["level"]) == link["vertex"]
         ranked = votes.counts[row, column][votes.ranking[row, column]].cumsum()
         assert [link["votes"] for link in told["sets"]] == ranked.tolist()
+        assert [link["passes"] for link in told["sets"]] == (ranked >= certificate.critical).tolist()
 
 
 def test_why_a_pixel_abstains(client, run):
