@@ -1,9 +1,9 @@
 """What the engines cost: the same evaluation by one and two processes, beside bare forward passes as many at a time.
 
-python -m benchmarks.engine_overhead [--images 4] [--n 100] [--rounds 3] [--root ../shared/data/camvid]
+python -m benchmarks.engine_overhead [--images 6] [--n 100] [--rounds 3] [--root ../shared/data/camvid]
 
-Everything is measured in turns in one run, on warm workers with one thread each. The bare passes are those of the
-network alone: no noise, no arg max, no votes, no certificates, no files.
+Everything is measured in turns in one run, after one image of each, on warm workers with one thread each. The bare
+passes are those of the network alone: no noise, no arg max, no votes, no certificates, no files.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import multiprocessing
 import operator
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from certiseg.datasets import open_dataset
 from certiseg.engines.drive import Engine
 from certiseg.engines.here import Here
 from certiseg.engines.processes import Processes
-from certiseg.runs.evaluate import evaluate_dataset
+from certiseg.runs.evaluate import WHOLE, Shard, evaluate_dataset
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.manifest import Manifest
 
@@ -108,40 +110,44 @@ def processor_seconds() -> float:
 
 
 def measure(samples: Any, manifest: Manifest, rounds: int) -> dict[str, list[Cost]]:
-    """What each kind costs, in turns after a warm-up of each."""
+    """What each kind costs, in turns after a warm-up of each with one image."""
+    images = len(manifest.images)
     one, two = (Processes(build, manifest, workers=workers) for workers in (1, 2))
-    passes = len(manifest.images) * (manifest.n0 + max(manifest.draws) + 1)
+    engines = {"in this process": None, "1 worker": one, "2 workers": two}
     costs: dict[str, list[Cost]] = {}
     with multiprocessing.get_context("spawn").Pool(2) as bare:
-        kinds: dict[str, Callable[[], Any]] = {
-            "bare forward passes, 1 process": lambda: bare.map(forward_passes, [passes], chunksize=1),
-            "bare forward passes, 2 processes": lambda: bare.map(
-                forward_passes, [passes - passes // 2, passes // 2], chunksize=1
-            ),
-            "evaluate, in this process": lambda: _evaluate(samples, manifest, None),
-            "evaluate, 1 worker": lambda: _evaluate(samples, manifest, one),
-            "evaluate, 2 workers": lambda: _evaluate(samples, manifest, two),
+
+        def passes(processes: int, images: int) -> None:
+            each = images * (manifest.n0 + max(manifest.draws) + 1) // processes
+            bare.map(forward_passes, [each] * processes, chunksize=1)
+
+        kinds: dict[str, Callable[[Shard], Any]] = {
+            "bare forward passes, 1 process": lambda shard: passes(1, images // shard.count),
+            "bare forward passes, 2 processes": lambda shard: passes(2, images // shard.count),
         }
+        for name, engine in engines.items():
+            kinds[f"evaluate, {name}"] = partial(_evaluate, samples, manifest, engine)
         for turn in range(-1, rounds):
             for name, run in kinds.items():
                 started, spent = time.perf_counter(), processor_seconds()
-                run()
+                run(WHOLE if turn >= 0 else Shard(1, images))
                 cost = Cost(time.perf_counter() - started, processor_seconds() - spent)
                 if turn >= 0:
                     costs.setdefault(name, []).append(cost)
+                    print(f"round {turn + 1}: {name}: {cost.seconds:.1f} s", file=sys.stderr, flush=True)
     one.close()
     two.close()
     return costs
 
 
-def _evaluate(samples: Any, manifest: Manifest, engine: Engine | None) -> None:
+def _evaluate(samples: Any, manifest: Manifest, engine: Engine | None, shard: Shard) -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as place:
         folder = RunFolder(place)
         torch.set_num_threads(1)
-        left_out = evaluate_dataset(folder, manifest, samples, engine=engine or Here(build(0), folder))
+        left_out = evaluate_dataset(folder, manifest, samples, engine=engine or Here(build(0), folder), shard=shard)
         assert not left_out
-        _sizes.clear()
-        _sizes.update(bytes_per_image(folder))
+        if shard == WHOLE:
+            _sizes.update(bytes_per_image(folder))
 
 
 _sizes: dict[str, float] = {}
@@ -168,7 +174,7 @@ def tell(what: str, bare_1: float, bare_2: float, here: float, one: float, two: 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine_overhead", description=__doc__)
-    parser.add_argument("--images", type=int, default=4)
+    parser.add_argument("--images", type=int, default=6)
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--root", default="../shared/data/camvid", help="CamVid; streets where it is not there")
