@@ -55,6 +55,7 @@ def test_moving_tau_moves_the_abstained_pixels_exactly(open_page, run):
         certificate = expected(run, tau=tau) if tau < 0.9 else None
         if certificate is not None:
             check_map(visit, certificate)
+            check_map(visit, expected(run, method="segcertify", tau=tau), "b")
             assert f"{certificate.radius:.4f}" in visit.page.locator("#numbers-a").inner_text()
         counts.append(int(abstained(visit.pixels()).sum()))
         assert visit.page.locator("#banner-title").inner_text() == "Exploring: not a certificate"
@@ -225,6 +226,13 @@ def test_reload_comes_back(open_page, run):
     certificate = expected(run, image="scene 1", method="sets", max_set=3, tau=0.65)
     check_map(visit, certificate)
     assert "tau 0.65 instead of 0.75" in visit.page.locator("#banner-text").inner_text()
+    visit.page.keyboard.press("c")
+    visit.page.keyboard.press("g")
+    visit.page.reload()
+    visit.settle()
+    np.testing.assert_array_equal(abstained(visit.pixels()), certificate.radius_map == 0)
+    assert visit.page.locator("#colours").input_value() == "radius"
+    assert visit.page.locator("[data-layout=swipe]").get_attribute("aria-pressed") == "true"
 
 
 def test_the_recipe_is_shown(open_page):
