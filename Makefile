@@ -15,7 +15,7 @@ setup: .venv/ready
 demo: setup  ## certify three street scenes; pictures go to demo/
 	$(BIN)/certiseg demo --out demo
 
-test: setup  ## the whole test suite, two files at a time
+test: setup  ## the whole test suite, two files at a time (about seven minutes on two cores)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: setup  ## style and types; with `make test` this is what CI runs
