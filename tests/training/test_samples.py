@@ -1,10 +1,12 @@
 """Windows, light and noise: every sample is a function of the seed and its position."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from certiseg.datasets.base import Sample
-from certiseg.training.augment import Augmentation, add_noise, cut_window, shift_colours
+from certiseg.datasets.base import VOID, Sample
+from certiseg.training.augment import Augmentation, add_noise, cut_window, paste_classes, shift_colours
 from certiseg.training.batches import Plan, prefetch
 
 
@@ -93,3 +95,23 @@ def test_even_draws_every_recording_equally_often_and_every_image_of_it_in_turn(
     assert sorted(drawn) == [0, 0, 1, 1, 2, 2, 3, 3, *[4] * 4, *[5] * 4]
     for lap in (slice(0, 8), slice(8, 16)):
         assert sorted(drawn[lap][::2]) == [0, 1, 2, 3]
+
+
+def test_half_of_the_classes_of_another_image_are_pasted_with_their_pixels() -> None:
+    label = np.repeat(np.arange(4, dtype=np.uint8), 8)[None].repeat(32, axis=0)
+    label[:4] = VOID
+    other, image = np.full((32, 32, 3), 0.75, np.float32), np.full((32, 32, 3), 0.25, np.float32)
+    mixed, labels = paste_classes(image, np.full((32, 32), 9, np.uint8), other, label, np.random.default_rng(0))
+    pasted = labels != 9
+    assert len(np.unique(labels[pasted])) == 2
+    np.testing.assert_array_equal(pasted, np.isin(label, np.unique(labels[pasted])))
+    np.testing.assert_array_equal(mixed[..., 0], np.where(pasted, np.float32(0.75), np.float32(0.25)))
+
+
+def test_pasting_is_a_share_of_the_samples_and_depends_on_the_position_alone() -> None:
+    samples = [Sample(str(k), np.full((32, 40, 3), k, np.uint8), np.full((32, 40), k, np.uint8)) for k in range(6)]
+    mixed = Plan(samples, Augmentation((32, 40), scale=(1, 1), aspect=1, colour=0), 40, 3, 0.0, paste=0.5)
+    plain = dataclasses.replace(mixed, paste=0.0)
+    changed = (mixed.batch(0).labels != plain.batch(0).labels).flatten(1).any(1).float().mean()
+    assert 0.2 < changed < 0.6  # half of them, less those that were given their own class
+    assert mixed.batch(1).images.equal(dataclasses.replace(mixed).batch(1).images)

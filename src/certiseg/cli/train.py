@@ -79,6 +79,12 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="draw every recording equally often, whatever its length; names are RECORDING_anything",
     )
+    group.add_argument(
+        "--paste",
+        type=float,
+        default=0.0,
+        help="share of samples with half the classes of another pasted in (0)",
+    )
     group.add_argument("--crop", type=int, nargs=2, default=(256, 336), metavar=("H", "W"), help="window (256 336)")
     group.add_argument("--scale", type=float, nargs=2, default=(0.5, 2.0), metavar=("LOW", "HIGH"), help="(0.5 2)")
     group.add_argument("--aspect", type=float, default=1.15, help="largest change of the aspect ratio (default 1.15)")

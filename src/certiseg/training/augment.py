@@ -77,6 +77,16 @@ def shift_colours(pixels: np.ndarray, rng: np.random.Generator, *, strength: flo
     return np.clip(mean + (result - mean) * np.float32(saturation), 0, 1)
 
 
+def paste_classes(
+    image: np.ndarray, label: np.ndarray, other: np.ndarray, other_label: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The image with half of the classes of another one pasted into it: things in places where they never stood."""
+    present = np.setdiff1d(other_label, VOID)
+    chosen = rng.permutation(present)[: (len(present) + 1) // 2]
+    pasted = np.isin(other_label, chosen)
+    return np.where(pasted[..., None], other, image), np.where(pasted, other_label, label)
+
+
 def add_noise(image: np.ndarray, rng: np.random.Generator, *, sigma: float) -> np.ndarray:
     """The image plus independent Gaussian noise; values may leave [0, 1]."""
     if sigma == 0:

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from certiseg.datasets.base import Dataset, Sample
 from certiseg.errors import InputError
-from certiseg.training.augment import Augmentation, add_noise
+from certiseg.training.augment import Augmentation, add_noise, paste_classes
 
-ORDER, AUGMENT, NOISE, KIND = 1, 2, 3, 5  # independent streams of one seed
+ORDER, AUGMENT, NOISE, KIND, PASTE = 1, 2, 3, 5, 6  # independent streams of one seed
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class Plan:
     world: int = 1
     beside: Sequence[tuple[float, list[Sample]]] = ()
     even: bool = False
+    paste: float = 0.0
+    """Share of the samples into which half of the classes of another one are pasted."""
 
     @cached_property
     def recordings(self) -> list[list[int]]:
@@ -106,6 +108,11 @@ class Plan:
         sample = self.sample_at(position)
         assert sample.label is not None
         image, label = self.augmentation(sample.image, sample.label, stream(self.seed, AUGMENT, position))
+        rng = stream(self.seed, PASTE, position)
+        if rng.random() < self.paste:
+            other = self.samples[rng.integers(len(self.samples))]
+            assert other.label is not None
+            image, label = paste_classes(image, label, *self.augmentation(other.image, other.label, rng), rng)
         sigma = self.sigma_of(step, slot)
         return add_noise(image, stream(self.seed, NOISE, position), sigma=sigma), label
 

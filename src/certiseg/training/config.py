@@ -21,7 +21,7 @@ class TrainConfig:
 
     noise: "alternate" as in the paper, every second batch noisy; "mixed", in every batch a share `noisy_share` of the
     images is noisy, so BatchNorm sees both kinds in each batch. also: other data sets to mix in, NAME:SHARE[:ROOT].
-    even: recordings are drawn equally often.
+    even: recordings are drawn equally often. paste: share of the samples with classes of another pasted in.
     """
 
     dataset: str
@@ -31,6 +31,7 @@ class TrainConfig:
     init: str | None = None
     also: tuple[str, ...] = ()
     even: bool = False
+    paste: float = 0.0
     sigma: float = 0.25
     noise: str = "alternate"
     noisy_share: float = 0.5
@@ -86,6 +87,7 @@ def _rules(config: TrainConfig) -> dict[str, tuple[str, bool]]:
         "sigma": ("be in [0, 10]", 0 <= config.sigma <= 10),
         "noise": (f"be one of {', '.join(NOISE_MODES)}", config.noise in NOISE_MODES),
         "noisy_share": ("be in [0, 1]", 0 <= config.noisy_share <= 1),
+        "paste": ("be in [0, 1]", 0 <= config.paste <= 1),
         "epochs": ("be at least 1", config.epochs >= 1),
         "stop_after": ("be at least 1", config.stop_after is None or config.stop_after >= 1),
         "steps_per_epoch": ("be at least 1", config.steps_per_epoch is None or config.steps_per_epoch >= 1),

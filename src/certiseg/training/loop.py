@@ -95,13 +95,25 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
     check_outputs(network, num_classes=len(train_set.classes), size=smallest)
     config.folder.mkdir(parents=True, exist_ok=True)
     augmentation = Augmentation(config.crop, config.scale, config.aspect, config.flip, config.colour)
-    shared = {"sigma": config.sigma, "noise": config.noise, "noisy_share": config.noisy_share}
-    place = {"rank": process.rank, "world": process.world, "beside": mixture.kinds, "even": config.even}
+    plan = Plan(
+        samples,
+        augmentation,
+        config.batch_size,
+        config.seed,
+        config.sigma,
+        noise=config.noise,
+        noisy_share=config.noisy_share,
+        rank=process.rank,
+        world=process.world,
+        beside=mixture.kinds,
+        even=config.even,
+        paste=config.paste,
+    )
     return Run(
         config=config,
         process=process,
         classes=train_set.classes,
-        plan=Plan(samples, augmentation, config.batch_size, config.seed, **shared, **place),  # type: ignore[arg-type]
+        plan=plan,
         held_out=held_out,
         network=network,
         optimizer=_optimizer(config, network),
