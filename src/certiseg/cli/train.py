@@ -83,7 +83,7 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
         "--paste",
         type=float,
         default=0.0,
-        help="share of samples with half the classes of another pasted in (0)",
+        help="share of samples with half the classes of another pasted in (default 0)",
     )
     group.add_argument("--crop", type=int, nargs=2, default=(256, 336), metavar=("H", "W"), help="window (256 336)")
     group.add_argument("--scale", type=float, nargs=2, default=(0.5, 2.0), metavar=("LOW", "HIGH"), help="(0.5 2)")
