@@ -16,7 +16,7 @@ from torchmetrics.classification import MulticlassJaccardIndex
 import certiseg as cs
 from certiseg.certify import NothingCertifiable
 from certiseg.hierarchy import Hierarchy, hierarchy_from_dict
-from certiseg.scores import boundary, evaluate_prediction
+from certiseg.scores import boundary, evaluate_prediction, sum_pixels
 from tests.conftest import random_votes, tree_documents
 
 METHODS = ("segcertify", "level", "adaptive", "nested", "sets")
@@ -148,6 +148,16 @@ def test_class_scores_are_nan_exactly_for_classes_that_do_not_occur(case: Any) -
         assert scores.ccig == pytest.approx(scores.class_cig[occurs].mean())
         values = [scores.cig, scores.ccig, scores.abstain, scores.class_abstain, scores.accuracy]
         assert all(0 <= value <= 1 + 1e-12 for value in values)
+
+
+@given(scenes())
+def test_claimed_are_the_pixels_certified_as_a_single_class(case: Any) -> None:
+    for cert, label in zip(*case, strict=True):
+        scored = (label != 255) & (True if cert.region is None else cert.region)
+        names = [cert.labels_at(row, column) for row, column in np.argwhere(scored)]
+        classes = cert.hierarchy.classes
+        claimed = [sum(name == (single,) for name in names) for single in classes]
+        assert sum_pixels(cert, label).claimed.tolist() == claimed
 
 
 TREE = hierarchy_from_dict(
