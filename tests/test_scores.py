@@ -253,6 +253,13 @@ def test_images_of_void_alone_leak_no_nan_into_a_pool_and_warn_of_nothing() -> N
     assert (pooled.cig, pooled.ccig, pooled.abstain, pooled.class_abstain, pooled.miou) == (1, 1, 0, 0, 1)
 
 
+def test_sets_have_no_iou_even_over_classes_without_a_hierarchy() -> None:
+    tree = hierarchy_from_dict({"classes": ["a", "b", "c", "d"], "levels": {}}, source="x")
+    label = np.arange(4).repeat(4).reshape(4, 4)
+    found = [cs.evaluate(cs.certify(sure_votes(label), tree, method=m), label).miou for m in ("sets", "nested")]
+    assert found == [None, 1.0]
+
+
 def test_an_image_of_one_class_has_scores_of_that_class() -> None:
     label = np.full((2, 3), 2)
     scores = cs.evaluate(cs.certify(sure_votes(label), TREE, method="nested"), label)
