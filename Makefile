@@ -18,7 +18,7 @@ demo: setup  ## certify three street scenes; pictures go to demo/
 test: setup  ## the whole test suite, two files at a time (about seven minutes on two cores)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-check: setup  ## style and types; with `make test` this is what CI runs
+check: setup  ## style and types; all that CI runs is in .ci/run
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
