@@ -68,7 +68,7 @@ EARLY = $(COMMON) --scale 0.7 1.6 --weight-decay 0.02
 CAMVID = camvid --root $(SHARED)/camvid --half
 RUNS = runs/compact
 
-train-compact: setup  ## the recipe of the shipped weights: needs ../shared and five hours, resumable
+train-compact: setup  ## the recipe of the shipped weights: needs ../shared and six hours, resumable
 	$(TRAIN) comma10k --root $(SHARED)/comma10k --out $(RUNS)/1 $(EARLY) --class-weight-power 0.3 --lr 0.002 \
 		--epochs 4 --stop-after 3 --steps-per-epoch 250 --seed 0
 	$(TRAIN) $(CAMVID) --out $(RUNS)/2 --init $(RUNS)/1/last.safetensors $(EARLY) --class-weight-power 0.25 --lr 0.0015 \
@@ -83,7 +83,10 @@ train-compact: setup  ## the recipe of the shipped weights: needs ../shared and 
 	$(TRAIN) $(CAMVID) --out $(RUNS)/6 --init $(RUNS)/5/last.safetensors $(COMMON) --class-weight-power 0.1 --lr 0.0015 \
 		--also comma10k:0.2:$(SHARED)/comma10k --also streets:0.1 --paste 0.5 --scale 0.5 1.5 --colour 2 \
 		--weight-decay 0.05 --ema 0.998 --epochs 12 --steps-per-epoch 300 --seed 30
-	@echo "weights: $(RUNS)/6/last.safetensors"
+	$(TRAIN) $(CAMVID) --out $(RUNS)/7 --init $(RUNS)/6/last.safetensors $(COMMON) --class-weight-power 0.1 --lr 0.0012 \
+		--also comma10k:0.15:$(SHARED)/comma10k --also streets:0.05 --even --paste 0.5 --scale 0.6 1.5 --colour 1.6 \
+		--noisy-share 0.5 --weight-decay 0.05 --ema 0.998 --epochs 8 --steps-per-epoch 300 --seed 40
+	@echo "weights: $(RUNS)/7/last.safetensors"
 
 train-denoiser: setup  ## the recipe of the shipped denoiser; needs ../shared, resumable
 	mkdir -p runs
