@@ -26,8 +26,9 @@ check: setup  ## style and types; all that CI runs is in .ci/run
 guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md
 	$(BIN)/python -m tests.guarantees.report
 
-robustness: setup  ## attacks on certificates of ten CamVid images; writes docs/robustness.md; needs ../shared
-	$(BIN)/certiseg evaluate camvid --root $(SHARED)/camvid --every 12 --methods nested --backend openvino --out runs/robustness
+robustness: EVERY := 12
+robustness: setup  ## attacks on certificates of every twelfth CamVid image; writes docs/robustness.md; needs ../shared
+	$(BIN)/certiseg evaluate camvid --root $(SHARED)/camvid --every $(EVERY) --methods nested --backend openvino --out runs/robustness
 	$(BIN)/certiseg attack runs/robustness --root $(SHARED)/camvid --backend openvino --steps 3 --restarts 2 --samples 1 \
 		--draws 48 --few-draws 24 --out runs/robustness.md
 	cp runs/robustness.md docs/robustness.md
@@ -57,7 +58,7 @@ bench: setup  ## ratios of speed and memory, on an idle machine; WRITE=docs/perf
 bench-quick: setup  ## a small check of the same ratios with wide margins
 	$(BIN)/certiseg bench --quick
 
-EVERY ?= 4
+results: EVERY := 4
 results: setup  ## `compact` on CamVid test by every method; writes docs/results.md; needs ../shared and an hour, resumable
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m certiseg.analysis.results --root $(SHARED)/camvid --every $(EVERY)
 
