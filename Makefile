@@ -69,7 +69,7 @@ EARLY = $(COMMON) --scale 0.7 1.6 --weight-decay 0.02
 CAMVID = camvid --root $(SHARED)/camvid --half
 RUNS = runs/compact
 
-train-compact: setup  ## the recipe of the shipped weights: needs ../shared and six hours, resumable
+train-compact: setup  ## the recipe of the shipped weights: needs ../shared and over five hours, resumable
 	$(TRAIN) comma10k --root $(SHARED)/comma10k --out $(RUNS)/1 $(EARLY) --class-weight-power 0.3 --lr 0.002 \
 		--epochs 4 --stop-after 3 --steps-per-epoch 250 --seed 0
 	$(TRAIN) $(CAMVID) --out $(RUNS)/2 --init $(RUNS)/1/last.safetensors $(EARLY) --class-weight-power 0.25 --lr 0.0015 \
