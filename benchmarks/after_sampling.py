@@ -11,8 +11,8 @@ import certiseg as cs
 from benchmarks import pipelines
 from benchmarks.measure import Figure, interleaved_ratio
 from benchmarks.models import replayed_compact, street_pixels
-from certiseg.tally import SamplingPlan, draw, start_tally
-from certiseg.votes import votes_of_tally
+from certiseg.sampling import draw, start, votes_of
+from certiseg.settings import SamplingSettings
 
 
 def measure(*, draws: int = 100, repeats: int = 3) -> list[Figure]:
@@ -20,15 +20,16 @@ def measure(*, draws: int = 100, repeats: int = 3) -> list[Figure]:
     pixels, camvid = street_pixels(), cs.load_hierarchy("camvid")
     replayed, n0 = replayed_compact(pixels), 10
     segmenter = cs.Segmenter(replayed, num_classes=31)
-    tally = start_tally(segmenter, pixels, SamplingPlan(sigma=0.25, n0=n0, n=draws))
-    for stage, count in (("selection", n0), ("estimation", draws)):
-        draw(segmenter, pixels, tally, stage, list(range(count)))
+    tally = start(segmenter, pixels, SamplingSettings(sigma=0.25, n0=n0, n=draws))
+    draw(segmenter, pixels, tally, "selection", list(range(n0)))
+    draw(segmenter, pixels, tally, "estimation", list(range(draws)))
     logits = torch.empty(n0 + draws, 31, 360, 480)
     for index in range(n0 + draws):
-        logits[index] = F.interpolate(replayed(torch.empty(0)), size=(360, 480), mode="bilinear")[0]
+        scores = replayed.scores[index % len(replayed.scores)]
+        logits[index] = F.interpolate(scores, size=(360, 480), mode="bilinear")[0]
 
     def ours() -> Any:
-        return cs.certify(votes_of_tally(tally, segmenter), camvid, method="nested")
+        return cs.certify(votes_of(tally, segmenter), camvid, method="nested")
 
     ratio = interleaved_ratio(lambda: pipelines.published(logits, n0=n0), ours, repeats=repeats)
     name = f"everything after sampling, 480x360, n = {draws}: times faster than the published steps"

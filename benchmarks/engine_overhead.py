@@ -9,7 +9,6 @@ passes are those of the network alone: no noise, no arg max, no votes, no certif
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import operator
 import os
@@ -19,79 +18,47 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 import torch
 
 import certiseg as cs
 from benchmarks.measure import machine
 from certiseg.datasets import open_dataset
-from certiseg.engines.drive import Engine
-from certiseg.engines.here import Here
-from certiseg.engines.processes import Processes
-from certiseg.runs.evaluate import WHOLE, Shard, evaluate_dataset
+from certiseg.models.choice import given_model
+from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
+from certiseg.runs.local import Processes, ThisProcess
 from certiseg.runs.manifest import Manifest
+from certiseg.runs.prepare import make_manifest, scan, with_keys
+from certiseg.runs.settings import WHOLE, EngineSettings, RunSettings, Shard
+from certiseg.runs.task import Engine
 
 METHODS = ("segcertify", "adaptive:0,0,0.25", "nested", "sets")
+_sizes: dict[str, float] = {}
+"""Bytes that an image takes in a run folder, by kind of file."""
 
 
 def build(number: int) -> cs.Segmenter:
     return cs.load_model("compact")
 
 
-def manifest_of(names: tuple[str, ...], n: int) -> Manifest:
-    """An evaluation as in the README."""
-    model, tree = build(0), cs.load_hierarchy("camvid")
-    versions = {"certiseg": cs.__version__, "torch": torch.__version__, "numpy": np.__version__}
-    return Manifest(
-        dataset="camvid",
-        split="test",
-        images=names,
-        model=model.name,
-        model_sha256=model.fingerprint(),
-        classes=model.class_names,
-        hierarchy=json.loads(json.dumps(tree.as_dict())),
-        sigmas=(0.25,),
-        settings=((n, 0.75),),
-        methods=METHODS,
-        alpha=0.001,
-        correction="bonferroni",
-        k=1,
-        test="fixed",
-        family="image",
-        n0=10,
-        seed=0,
-        temperature=1.0,
-        batch_size=1,
-        threads=1,
-        backend="torch",
-        device="cpu",
-        versions=versions,
-    )
-
-
 def forward_passes(count: int) -> None:
     """So many passes of the network alone, one image at a time."""
     torch.set_num_threads(1)
-    network = _network()
+    network = load_compact()
     images = torch.rand(1, 3, 360, 480).contiguous(memory_format=torch.channels_last)
     with torch.inference_mode():
         for _ in range(count):
             network(images)
 
 
-_kept: list[Any] = []
-
-
-def _network() -> Any:
-    if not _kept:
-        _kept.append(cs.load_model("compact").model)
-    return _kept[0]
+@cache
+def load_compact() -> Any:
+    return cs.load_model("compact").model
 
 
 @dataclass(frozen=True)
@@ -106,13 +73,13 @@ def processor_seconds() -> float:
     """Of this process and all its workers."""
     this = psutil.Process()
     times = [process.cpu_times() for process in (this, *this.children(recursive=True))]
-    return sum(spent.user + spent.system for spent in times)
+    return float(sum(spent.user + spent.system for spent in times))
 
 
 def measure(samples: Any, manifest: Manifest, rounds: int) -> dict[str, list[Cost]]:
     """What each kind costs, in turns after a warm-up of each with one image."""
     images = len(manifest.images)
-    one, two = (Processes(build, manifest, workers=workers) for workers in (1, 2))
+    one, two = (Processes(build, manifest, EngineSettings(workers=workers)) for workers in (1, 2))
     engines = {"in this process": None, "1 worker": one, "2 workers": two}
     costs: dict[str, list[Cost]] = {}
     with multiprocessing.get_context("spawn").Pool(2) as bare:
@@ -144,13 +111,12 @@ def _evaluate(samples: Any, manifest: Manifest, engine: Engine | None, shard: Sh
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as place:
         folder = RunFolder(place)
         torch.set_num_threads(1)
-        left_out = evaluate_dataset(folder, manifest, samples, engine=engine or Here(build(0), folder), shard=shard)
+        left_out = evaluate_dataset(
+            folder, manifest, samples, engine=engine or ThisProcess(build(0), folder), shard=shard
+        )
         assert not left_out
         if shard == WHOLE:
             _sizes.update(bytes_per_image(folder))
-
-
-_sizes: dict[str, float] = {}
 
 
 def bytes_per_image(folder: RunFolder) -> dict[str, float]:
@@ -183,7 +149,9 @@ def main() -> int:
     samples = open_dataset("camvid", args.root, split="test") if real else open_dataset("streets", first=args.images)
     step = max(1, len(samples) // args.images)
     samples = samples.subset(list(range(0, len(samples), step))[: args.images])
-    manifest = manifest_of(samples.names, args.n)
+    asked = RunSettings(settings=((args.n, 0.75),), methods=METHODS)
+    manifest = make_manifest(asked, samples, given_model(build(0)), threads=1, device="cpu", split="test")
+    manifest = with_keys(manifest, scan(samples))
     print(machine())
     print(f"{args.images} images of {'CamVid' if real else 'streets'}, n0 = 10, n = {args.n}, {args.rounds} rounds")
     costs = measure(samples, manifest, args.rounds)

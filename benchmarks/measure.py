@@ -44,7 +44,7 @@ def interleaved(*runs: Callable[[], Any], repeats: int = 5) -> list[float]:
     return [statistics.median(taken) for taken in times]
 
 
-def interleaved_ratio(slow: Callable[[], Any], fast: Callable[[], Any], *, repeats: int = 5) -> float:
+def interleaved_ratio(slow: Callable[[], Any], fast: Callable[[], Any], repeats: int = 5) -> float:
     """Median time of `slow` over median time of `fast`, measured in turns."""
     slow_seconds, fast_seconds = interleaved(slow, fast, repeats=repeats)
     return slow_seconds / fast_seconds

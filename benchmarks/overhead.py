@@ -14,15 +14,17 @@ import certiseg as cs
 from benchmarks.measure import Figure, interleaved_ratio
 from benchmarks.models import hrnet, street_pixels
 from certiseg.models.backends import with_backend
+from certiseg.models.preparation import prepare
 from certiseg.models.segmenter import as_batch
 from certiseg.noise import noise_stream
+from certiseg.noise.gaussian import standard_normal
 
 
 def bare_passes(segmenter: cs.Segmenter, pixels: NDArray[np.float32], draws: int) -> Callable[[], None]:
     """The network itself, one call per draw: images are noisy, normalised and in their memory format beforehand."""
     rng = np.random.Generator(np.random.Philox(0))
     noisy = [pixels + np.float32(0.25) * rng.standard_normal(pixels.shape, np.float32) for _ in range(draws)]
-    prepared = [segmenter.prepare(as_batch(image[None]))[0] for image in noisy]
+    prepared = [prepare(as_batch(image[None]), segmenter.settings)[0] for image in noisy]
 
     def run() -> None:
         with torch.inference_mode():
@@ -66,6 +68,6 @@ def noise_share(segmenter: cs.Segmenter, pixels: NDArray[np.float32]) -> Figure:
     """One draw of noise over one bare pass."""
     stream = noise_stream(seed=0, image_key="", stage="estimation")
     ratio = interleaved_ratio(
-        lambda: stream.standard_normal(0, pixels.shape), bare_passes(segmenter, pixels, 1), repeats=21
+        lambda: standard_normal(stream, 0, pixels.shape), bare_passes(segmenter, pixels, 1), repeats=21
     )
     return Figure("noise of a draw over a bare forward pass, compact 480x360", ratio, 0.05, "<=")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -17,19 +19,15 @@ def gain(segmenter: cs.Segmenter, size: tuple[int, int], *, repeats: int) -> tup
     """The fastest way to run a model, and how many times faster than eager torch it is."""
     images = torch.rand(1, 3, *size, generator=torch.Generator().manual_seed(0))
     runs: dict[str, Callable[[], object]] = {}
-    for memory_format in ("contiguous", "channels_last"):
-        module = copy.deepcopy(segmenter.model).to(memory_format=getattr(torch, _FORMATS[memory_format]))
-        formatted = images.contiguous(memory_format=getattr(torch, _FORMATS[memory_format]))
-        runs[f"torch {memory_format}"] = lambda m=module, x=formatted: _pass(m, x)
+    for name, layout in (("contiguous", torch.contiguous_format), ("channels_last", torch.channels_last)):
+        network: Any = copy.deepcopy(segmenter.model)
+        formatted = images.contiguous(memory_format=layout)
+        runs[f"torch {name}"] = partial(_pass, network.to(memory_format=layout), formatted)
     for backend in available_backends(segmenter)[1:]:
-        moved = with_backend(segmenter, backend, size)
-        runs[backend] = lambda m=moved: _pass(m.model, images)
+        runs[backend] = partial(_pass, with_backend(segmenter, backend, size).model, images)
     seconds = dict(zip(runs, interleaved(*runs.values(), repeats=repeats), strict=True))
     best = min(seconds, key=lambda name: seconds[name])
     return best, seconds["torch contiguous"] / seconds[best]
-
-
-_FORMATS = {"contiguous": "contiguous_format", "channels_last": "channels_last"}
 
 
 def _pass(model: Callable[[torch.Tensor], object], images: torch.Tensor) -> object:

@@ -6,10 +6,10 @@ from benchmarks.measure import Figure, peak_memory
 
 _CODE = """
 import torch, certiseg as cs
-from certiseg.datasets.streets import street
+from certiseg.datasets import open_dataset
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, stride=4, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 31, 1))
-cs.sample(cs.Segmenter(net), street(0)[0], sigma=0.25, n={n})
+cs.sample(cs.Segmenter(net), open_dataset("streets")[0].image, sigma=0.25, n={n})
 """
 
 

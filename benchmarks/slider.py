@@ -1,7 +1,7 @@
 """From slider to picture in a real browser: python -m benchmarks.slider, after `make test-browser` has installed one.
 
-Votes of a generated street at 480x360 and 1024x2048; tau is moved, and the page tells how long it took until the new
-map was painted. Milliseconds of this machine, so not part of `certiseg bench`.
+Votes of a rendered street at 480x360 and 1024x2048; tau is moved, and the page tells how long it took until the new
+map was painted. Milliseconds of this machine, so not part of `make bench`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
-from tests.browser.conftest import Visit, chromium, serving
 
 from benchmarks.measure import machine
 from certiseg.cli import main
-from certiseg.datasets.camvid import CLASSES
-from certiseg.datasets.streets import street
 from certiseg.runs.folder import RunFolder
 from certiseg.viewer.app import make_app
+from streets import CLASSES, street
+from tests.browser.conftest import Visit, chromium, serving
 
 SIZES = {(360, 480): 50.0, (1024, 2048): 250.0}
 KEYS = {"1": "segcertify", "2": "level", "3": "adaptive", "4": "nested", "5": "sets"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import sys
 from pathlib import Path
@@ -29,6 +30,24 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("certiseg")
+
+
+class _Stack(ctypes.Structure):
+    """stack_t of signal.h."""
+
+    _fields_ = (("start", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t))
+
+
+def pytest_runtest_teardown() -> None:
+    """Undo what libraries leave behind in this process, and what ends it together.
+
+    faulthandler, which Ray turns on, gives signal handlers a small stack; torch's DataLoader handles the end of child
+    processes. Once OpenVINO has asked for the matrix registers, which are saved on that stack, the next child that ends
+    overwrites memory.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).sigaltstack(ctypes.byref(_Stack(None, 2, 0)), None)  # SS_DISABLE
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 @st.composite

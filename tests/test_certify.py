@@ -37,7 +37,7 @@ def certify(*arguments: Any, **options: Any) -> cs.Certificate:
         return cs.certify(*arguments, **options)
 
 
-# -- the design, section 2 and 4, by plain loops -----------------------------------------------------------------
+# -- docs/design.md, sections 2 and 4, by plain loops ------------------------------------------------------------
 
 
 class PlainTree:
@@ -387,13 +387,16 @@ TREE = hierarchy_from_dict(
         ({"method": "segcertify", "correction": "kfwer", "k": 0}, "k must be a whole number"),
         ({"method": "segcertify", "correction": "kfwer", "k": 1.5}, "k must be a whole number"),
         ({"method": "segcertify", "correction": "kfwer", "k": 13}, "k must be .*at most the 12 pixels"),
-        ({"test": "sometimes"}, "test must be fixed or anytime, got 'sometimes'"),
-        ({"method": "level"}, r"level must be in 0\.\.2 for this hierarchy, got None"),
+        ({"test": "sometimes"}, "test must be one of fixed, anytime, got 'sometimes'"),
+        ({"method": "level"}, r"level must be given for the method level, got none"),
         ({"method": "level", "level": 3}, r"level must be in 0\.\.2"),
         ({"method": "level", "level": -1}, r"level must be in 0\.\.2"),
         ({"method": "adaptive"}, "thresholds must be given for adaptive"),
         ({"method": "adaptive", "thresholds": (0.5, 0.1)}, "thresholds must not decrease"),
-        ({"method": "adaptive", "thresholds": (0, 0, 0.25)}, "thresholds must be at most 2 for 3 levels, got 3"),
+        (
+            {"method": "adaptive", "thresholds": (0, 0, 0.25)},
+            "thresholds must be at most 2, one fewer than levels, got 3",
+        ),
         ({"method": "adaptive", "thresholds": (-1,)}, r"thresholds must lie in \[0, 1\]"),
         ({"method": "sets", "max_set": 0}, r"max_set must be in 1\.\.3"),
         ({"method": "sets", "max_set": 4}, r"max_set must be in 1\.\.3, as many as the votes rank, got 4"),
@@ -423,7 +426,7 @@ def test_a_hierarchy_is_needed_for_all_but_segcertify_and_sets() -> None:
     votes = random_votes(0, num_classes=3, n=20, size=(2, 2), classes=("x", "y", "z"))
     for method in ("level", "adaptive", "nested"):
         with pytest.raises(cs.InputError, match=f"hierarchy must be given for the method {method}"):
-            cs.certify(votes, method=method)
+            cs.certify(votes, method=method, level=0 if method == "level" else None)
     for method in ("segcertify", "sets"):
         assert certify(votes, method=method).hierarchy.classes == ("x", "y", "z")
 
@@ -499,3 +502,14 @@ def test_a_threshold_is_compared_with_the_gap_as_an_exact_number(threshold):
     gap = np.array([[np.nextafter(near, np.float32(0)), near, np.nextafter(near, np.float32(1))]])
     found = certify(replace(votes, gap=gap), tree, method="adaptive", thresholds=(threshold,), tau=0.5, alpha=0.5)
     assert found.level.tolist() == [[int(float(value) <= threshold) for value in gap[0]]]
+
+
+def test_k_is_compared_with_the_region_and_not_with_the_whole_image() -> None:
+    tree = hierarchy_from_dict({"name": "two", "classes": ["a", "b"]}, source="two")
+    votes = random_votes(0, num_classes=2, n=20, size=(3, 4))
+    region = np.zeros((3, 4), bool)
+    region[0, :2] = True
+    options: dict[str, Any] = {"method": "segcertify", "correction": "kfwer", "region": region}
+    assert certify(votes, tree, **options, k=2).tested == 2
+    with pytest.raises(cs.InputError, match="k must be at most the 2 pixels tested together, got 3"):
+        certify(votes, tree, **options, k=3)

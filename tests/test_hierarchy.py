@@ -91,6 +91,24 @@ def test_a_tree_survives_its_own_dictionary(document: dict[str, Any]) -> None:
     )
 
 
+@given(tree_documents())
+def test_agreement_is_the_first_level_at_which_one_class_stands_for_another(document: dict[str, Any]) -> None:
+    tree = hierarchy_from_dict(document, source="random")
+    for own in range(tree.num_classes):
+        for other in range(tree.num_classes):
+            levels = [at for at in range(tree.num_levels) if other in tree.leaves(tree.ancestor(own, at))]
+            assert tree.agreement[own, other] == min(levels, default=tree.num_levels)
+
+
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [(flat_hierarchy(["a", "b"]), "2 classes in 1 level"), (cs.load_hierarchy("camvid"), "31 classes in 4 levels")],
+)
+def test_the_size_in_words_counts_its_levels(tree: cs.Hierarchy, words: str) -> None:
+    assert tree.size == words
+    assert repr(tree) == f"Hierarchy({tree.name}, {words})"
+
+
 def test_design_examples_of_k() -> None:
     cityscapes, pascal = cs.load_hierarchy("cityscapes"), cs.load_hierarchy("pascal_context")
     assert cityscapes.vertices[cityscapes.ancestor("road", cityscapes.num_levels - 1)] == "road"
@@ -166,7 +184,7 @@ WRONG = {
     ),
     "two parents": (
         {**GOOD, "levels": {1: {"vehicle": ["car"], "red": ["car"]}}},
-        "`levels: 1: red` must not share a child with another vertex, but 'car'",
+        "`levels: 1: red` must not share a child with another vertex, got 'car'",
     ),
     "child listed twice": ({**GOOD, "levels": {1: {"vehicle": ["car", "car"]}}}, "must not repeat names, got 'car'"),
     "child at its parent's level": (
@@ -309,11 +327,12 @@ def test_unknown_vertices_and_levels_are_refused() -> None:
     ("values", "words"),
     [
         ((0.3, 0.2), "thresholds must not decrease"),
-        ((0, 0, 0, 0), "thresholds must be at most 3 for 4 levels, got 4"),
+        ((0, 0, 0, 0), "thresholds must be at most 3, one fewer than levels, got 4"),
         ((-0.1,), "thresholds must lie in"),
         ((float("nan"),), "thresholds must lie in"),
         ((True,), "thresholds must be a list of numbers"),
         ("0,0", "thresholds must be a list of numbers"),
+        ("", "thresholds must be a list of numbers"),
         (0.25, "thresholds must be a list of numbers"),
     ],
 )
@@ -322,3 +341,14 @@ def test_thresholds_are_checked(values: Any, words: str) -> None:
         check_thresholds(values, 4)
     assert check_thresholds((0, 0, 0.25), 4) == (0.0, 0.0, 0.25)
     assert check_thresholds([], 1) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("name: x\nclasses: [a, b\nlevels: {}\n", 3), ("classes:\n\t- a\n", 2), ("a: 1\nb: 2\na: 3\n", 1)],
+)
+def test_a_file_that_is_no_yaml_is_refused_with_the_line(text: str, line: int, tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(cs.InputError, match=rf"bad\.yaml: must be readable YAML, got .* in line {line}$"):
+        cs.load_hierarchy(path)

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certiseg import kernels
-from certiseg.models.outputs import Scores
+from certiseg.kernels import counts as counting
+from certiseg.models.outputs import Tile
 
 SIZES = [
     # source, full, crop
@@ -49,7 +49,7 @@ def random_scores(source: tuple[int, int], *, classes: int = 6, batch: int = 2, 
 def test_labels_equal_torch_wherever_the_best_scores_differ(source: Any, full: Any, crop: Any, align: bool) -> None:
     scores = random_scores(source)
     expected = upsampled(scores, full, crop, align)
-    found = Scores(scores, "logits", full, crop, align).labels()
+    found = Tile(scores, "logits", full, crop, align).labels()
     assert found.shape == (2, *crop)
     top = expected.topk(2, dim=1).values
     clear = (top[:, 0] - top[:, 1] > 1e-5).numpy()
@@ -64,7 +64,7 @@ def test_labels_of_large_maps_equal_torch_in_double_precision(align: bool) -> No
     expected = upsampled(scores.double(), full, full, align)
     top = expected.topk(2, dim=1).values
     clear = (top[:, 0] - top[:, 1] > 1e-5).numpy()
-    found = Scores(scores, "logits", full, full, align).labels()
+    found = Tile(scores, "logits", full, full, align).labels()
     assert clear.mean() > 0.99
     np.testing.assert_array_equal(found[clear], expected.argmax(1).numpy()[clear])
 
@@ -75,7 +75,7 @@ def test_labels_of_large_maps_equal_torch_in_double_precision(align: bool) -> No
 def test_posteriors_equal_torchs_softmax(source: Any, full: Any, crop: Any, align: bool, temperature: float) -> None:
     scores, unit = random_scores(source), (2**32 - 1) // 2
     sums = np.zeros((*crop, 6), np.uint32)
-    Scores(scores, "logits", full, crop, align).add_posteriors(sums, unit=unit, temperature=temperature)
+    Tile(scores, "logits", full, crop, align).add_posteriors(sums, unit=unit, temperature=temperature)
     expected = (upsampled(scores.double(), full, crop, align) / temperature).softmax(1).sum(0)
     np.testing.assert_allclose(sums / unit, expected.permute(1, 2, 0).numpy(), atol=1e-5)
 
@@ -85,7 +85,7 @@ def test_posteriors_equal_torchs_softmax(source: Any, full: Any, crop: Any, alig
 def test_probabilities_are_interpolated_and_normalised(source: Any, full: Any, crop: Any, align: bool) -> None:
     probabilities, unit = random_scores(source).softmax(1) * 0.7, 2**31
     sums = np.zeros((*crop, 6), np.uint32)
-    Scores(probabilities, "probabilities", full, crop, align).add_posteriors(sums, unit=unit, temperature=9.0)
+    Tile(probabilities, "probabilities", full, crop, align).add_posteriors(sums, unit=unit, temperature=9.0)
     expected = upsampled(probabilities.double(), full, crop, align)
     expected = (expected / expected.sum(1, keepdim=True)).sum(0)
     np.testing.assert_allclose(sums / unit, expected.permute(1, 2, 0).numpy(), atol=1e-6)
@@ -98,7 +98,7 @@ def test_posteriors_add_up_to_one_and_never_overflow() -> None:
         sure = torch.tensor([80.0, 0.0, -80.0]).view(1, 3, 1, 1).expand(1, 3, 4, 4)
         times = min(n0, 50)
         for _ in range(times):
-            Scores(sure, "logits", (4, 4), (4, 4), False).add_posteriors(sums, unit=unit, temperature=1.0)
+            Tile(sure, "logits", (4, 4), (4, 4), False).add_posteriors(sums, unit=unit, temperature=1.0)
         totals = sums.sum(axis=-1, dtype=np.uint64)
         assert (totals <= unit * times).all()
         assert (totals >= unit * times - 3 * times).all()
@@ -109,7 +109,7 @@ def test_posteriors_add_up_to_one_and_never_overflow() -> None:
 def test_scores_of_any_size_give_posteriors_between_zero_and_one(kind: str) -> None:
     values = torch.tensor([[3e38, 0, 1e-30], [1e-38, 1e-38, 1e-38], [0, 0, 0], [1, 1e38, 1]]).T.reshape(1, 3, 2, 2)
     sums = np.zeros((2, 2, 3), np.uint32)
-    Scores(values, kind, (2, 2), (2, 2), False).add_posteriors(sums, unit=1 << 30, temperature=1.0)
+    Tile(values, kind, (2, 2), (2, 2), False).add_posteriors(sums, unit=1 << 30, temperature=1.0)
     totals = sums.sum(axis=-1, dtype=np.uint64)
     nothing = np.array([[False, False], [kind == "probabilities", False]])
     assert (totals[~nothing] <= 1 << 30).all()
@@ -121,22 +121,22 @@ def test_scores_of_any_size_give_posteriors_between_zero_and_one(kind: str) -> N
 def test_ties_go_to_the_lowest_class_in_cells_and_between_them() -> None:
     scores = torch.zeros(1, 4, 3, 3)
     scores[:, 1] = scores[:, 3] = 1.0
-    assert (Scores(scores, "logits", (3, 3), (3, 3), False).labels() == 1).all()
-    assert (Scores(scores, "logits", (7, 7), (7, 7), False).labels() == 1).all()
-    assert (Scores(torch.zeros(1, 4, 3, 3), "logits", (7, 5), (7, 5), True).labels() == 0).all()
+    assert (Tile(scores, "logits", (3, 3), (3, 3), False).labels() == 1).all()
+    assert (Tile(scores, "logits", (7, 7), (7, 7), False).labels() == 1).all()
+    assert (Tile(torch.zeros(1, 4, 3, 3), "logits", (7, 5), (7, 5), True).labels() == 0).all()
 
 
 def test_more_than_256_classes_keep_their_numbers() -> None:
     scores = torch.zeros(1, 400, 2, 2)
     scores[:, 399] = 1
-    assert (Scores(scores, "logits", (2, 2), (2, 2), False).labels() == 399).all()
+    assert (Tile(scores, "logits", (2, 2), (2, 2), False).labels() == 399).all()
 
 
 @pytest.mark.parametrize(("source", "full", "crop"), [((3, 4), (3, 4), (2, 3)), ((3, 4), (9, 12), (8, 11))])
 def test_labels_are_extended_to_their_nearest_neighbour(source: Any, full: Any, crop: Any) -> None:
     labels = torch.arange(12).view(1, 3, 4)
     expected = F.interpolate(labels[None].float(), size=full, mode="nearest")[0, 0, : crop[0], : crop[1]]
-    found = Scores(labels, "labels", full, crop, False).labels()[0]
+    found = Tile(labels, "labels", full, crop, False).labels()[0]
     np.testing.assert_array_equal(found, expected.long().numpy())
 
 
@@ -146,17 +146,17 @@ def test_counts_are_those_of_a_plain_loop(seed: int, classes: int, kind: type) -
     labels = rng.integers(0, classes, (7, 3, 4)).astype(kind)
     counts = rng.integers(0, 100, (3, 4, classes)).astype(np.uint16)
     expected = counts + np.stack([(labels == c).sum(axis=0) for c in range(classes)], axis=-1)
-    kernels.count_labels(labels, counts)
+    counting.count_labels(labels, counts)
     np.testing.assert_array_equal(counts, expected)
 
 
 def test_counts_reach_65535_without_wrapping() -> None:
     counts = np.zeros((1, 1, 2), np.uint16)
-    kernels.count_labels(np.ones((65_535, 1, 1), np.uint8), counts)
+    counting.count_labels(np.ones((65_535, 1, 1), np.uint8), counts)
     assert counts.tolist() == [[[0, 65_535]]]
-    assert kernels.totals_are(0, 1, counts.reshape(1, 2), 65_535)
-    assert not kernels.totals_are(0, 1, np.array([[65_535, 1]], np.uint16), 0)
-    assert not kernels.totals_are(0, 2, np.array([[3, 4], [3, 5]], np.uint16), 7)
+    assert counting.totals_are(0, 1, counts.reshape(1, 2), 65_535)
+    assert not counting.totals_are(0, 1, np.array([[65_535, 1]], np.uint16), 0)
+    assert not counting.totals_are(0, 2, np.array([[3, 4], [3, 5]], np.uint16), 7)
 
 
 @given(st.integers(0, 2**32), st.integers(2, 8))
@@ -165,7 +165,7 @@ def test_ranks_follow_the_sums_with_ties_by_class_index(seed: int, classes: int)
     sums = rng.choice([0, 1, 5, 2**31, 2**32 - 1], (3, 4, classes)).astype(np.uint32)
     for length in range(1, classes + 1):
         ranking, lead = np.empty((3, 4, length), np.uint8), np.empty((3, 4), np.int64)
-        kernels.rank_classes(sums, ranking, lead)
+        counting.rank_classes(sums, ranking, lead)
         for row, column in np.ndindex(3, 4):
             pixel = [int(value) for value in sums[row, column]]
             order = sorted(range(classes), key=lambda c, pixel=pixel: (-pixel[c], c))
@@ -178,7 +178,7 @@ def test_the_exponential_is_accurate_over_its_whole_range() -> None:
     scores = torch.zeros(1, 2, 1, len(logits))
     scores[0, 1, 0] = torch.from_numpy(logits)
     sums = np.zeros((1, len(logits), 2), np.uint32)
-    Scores(scores, "logits", (1, len(logits)), (1, len(logits)), False).add_posteriors(
+    Tile(scores, "logits", (1, len(logits)), (1, len(logits)), False).add_posteriors(
         sums, unit=2**32 - 1, temperature=1.0
     )
     expected = 1 / (1 + np.exp(-logits.astype(np.float64)))

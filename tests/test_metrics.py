@@ -1,4 +1,4 @@
-"""The torchmetrics classes: the same numbers as evaluate, and what torchmetrics expects of a metric."""
+"""The torchmetrics classes: the same numbers as cs.score, and what torchmetrics expects of a metric."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_metric_equals_evaluate_over_all_images(name: str, method: str) -> Non
     metric = metric_of(name)
     for cert, label in zip(certificates, labels, strict=True):
         metric.update(cert, torch.from_numpy(label))
-    expected = getattr(cs.evaluate(certificates, labels), name)
+    expected = getattr(cs.score(certificates, labels), name)
     if expected is None:
         assert isnan(float(metric.compute()))
     else:
@@ -61,9 +61,9 @@ def test_forward_gives_the_score_of_one_image_and_keeps_the_sum(name: str) -> No
     certificates, labels = images("segcertify")
     metric = metric_of(name)
     for cert, label in zip(certificates, labels, strict=True):
-        single = getattr(cs.evaluate(cert, label), name)
+        single = getattr(cs.score(cert, label), name)
         assert float(metric(cert, label)) == pytest.approx(single, abs=1e-12)
-    assert float(metric.compute()) == pytest.approx(getattr(cs.evaluate(certificates, labels), name), abs=1e-12)
+    assert float(metric.compute()) == pytest.approx(getattr(cs.score(certificates, labels), name), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
@@ -73,7 +73,7 @@ def test_reset_forgets_everything_and_leaves_the_defaults_alone(name: str) -> No
     metric.update(certificates[0], labels[0])
     metric.reset()
     metric.update(certificates[1], labels[1])
-    expected = getattr(cs.evaluate(certificates[1], labels[1]), name)
+    expected = getattr(cs.score(certificates[1], labels[1]), name)
     assert float(metric.compute()) == pytest.approx(expected, abs=1e-12)
     metric.reset()
     assert int(metric.pixels.sum()) == 0
@@ -84,7 +84,7 @@ def test_all_scores_are_there_at_once() -> None:
     metric = metric_of("cig")
     for cert, label in zip(certificates, labels, strict=True):
         metric.update(cert, label)
-    found, expected = metric.scores(), cs.evaluate(certificates, labels)
+    found, expected = metric.scores(), cs.score(certificates, labels)
     assert (found.cig, found.ccig, found.abstain, found.accuracy) == pytest.approx(
         (expected.cig, expected.ccig, expected.abstain, expected.accuracy)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from itertools import pairwise
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from scipy import stats
 
 import certiseg as cs
-from certiseg import noise
-from certiseg.noise import CHUNK, NoiseStream, image_key, noise_stream
+from certiseg.kernels import noise as loops
+from certiseg.kernels.noise import CHUNK
+from certiseg.noise import NoiseStream, image_key, noise_stream
+from certiseg.noise.gaussian import standard_normal
 
 IMAGE = "0" * 64
 KNOWN_ANSWERS = [
@@ -39,7 +42,7 @@ def plain_philox(counter: tuple[int, ...], key: tuple[int, ...]) -> list[int]:
 def test_philox_gives_the_known_answers_of_its_authors(
     counter: tuple[int, ...], key: tuple[int, ...], answer: str
 ) -> None:
-    assert " ".join(f"{int(word):08x}" for word in noise.philox(*map(np.uint64, counter + key))) == answer
+    assert " ".join(f"{int(word):08x}" for word in loops.philox(*map(np.uint64, counter + key))) == answer
     assert " ".join(f"{word:08x}" for word in plain_philox(counter, key)) == answer
 
 
@@ -54,7 +57,7 @@ def box_muller(radius_word: int, angle_word: int) -> tuple[float, float]:
 
 def test_every_value_is_the_stated_function_of_key_nonce_draw_and_position() -> None:
     stream, draw, size = NoiseStream(key=0x0123456789ABCDEF, nonce=0xFEDCBA9876543210), 54_321, 3 * 4 * CHUNK - 5
-    values = stream.standard_normal(draw, (size,))
+    values = standard_normal(stream, draw, (size,))
     for position in (0, 1, 500, CHUNK - 1, CHUNK, 2 * CHUNK + 7, 3 * CHUNK - 1):
         words = plain_philox((position, draw, 0x76543210, 0xFEDCBA98), (0x89ABCDEF, 0x01234567))
         first = (position // CHUNK) * 4 * CHUNK + position % CHUNK
@@ -67,7 +70,7 @@ def test_every_value_is_the_stated_function_of_key_nonce_draw_and_position() -> 
 def test_values_are_standard_normal_by_kolmogorov_and_smirnov() -> None:
     for stage in ("selection", "estimation"):
         stream = noise_stream(seed=0, image_key=IMAGE, stage=stage)
-        values = np.concatenate([stream.standard_normal(draw, (200, 300, 3)).ravel() for draw in range(10)])
+        values = np.concatenate([standard_normal(stream, draw, (200, 300, 3)).ravel() for draw in range(10)])
         assert stats.kstest(values, "norm").pvalue > 0.01
         assert stats.kstest(values[::97] ** 2, "chi2", args=(1,)).pvalue > 0.01
         assert abs(values.mean(dtype=np.float64)) < 4 / np.sqrt(values.size)
@@ -79,7 +82,7 @@ def test_values_are_standard_normal_by_kolmogorov_and_smirnov() -> None:
 
 def test_each_position_is_standard_normal_over_the_draws() -> None:
     stream = noise_stream(seed=1, image_key=IMAGE, stage="estimation")
-    values = np.stack([stream.standard_normal(draw, (40, 3)) for draw in range(3000)]).reshape(3000, -1)
+    values = np.stack([standard_normal(stream, draw, (40, 3)) for draw in range(3000)]).reshape(3000, -1)
     p_values = np.array([stats.kstest(column, "norm").pvalue for column in values.T])
     assert stats.kstest(p_values, "uniform").pvalue > 0.01
     sums = values.sum(axis=1) / np.sqrt(values.shape[1])
@@ -95,7 +98,7 @@ def largest_correlation(rows: np.ndarray) -> float:
 def test_draws_stages_seeds_and_images_are_uncorrelated() -> None:
     shape, pixels = (100, 100, 3), 30_000
     rows = [
-        noise_stream(seed=seed, image_key=key, stage=stage).standard_normal(draw, shape).ravel()
+        standard_normal(noise_stream(seed=seed, image_key=key, stage=stage), draw, shape).ravel()
         for seed in (0, 1, 2**40)
         for key in (IMAGE, "1" + IMAGE[1:])
         for stage in ("selection", "estimation")
@@ -109,7 +112,7 @@ def test_draws_stages_seeds_and_images_are_uncorrelated() -> None:
 
 
 def test_neighbours_and_the_two_values_of_a_pair_are_uncorrelated_within_a_draw() -> None:
-    values = noise_stream(seed=3, image_key=IMAGE, stage="estimation").standard_normal(0, (64 * 4 * CHUNK,))
+    values = standard_normal(noise_stream(seed=3, image_key=IMAGE, stage="estimation"), 0, (64 * 4 * CHUNK,))
     values = values.astype(np.float64)
     bound = stats.norm.isf(0.0005) / np.sqrt(values.size)
     for lag in (1, 2, 3, 4, 900, CHUNK, 2 * CHUNK, 3 * CHUNK, 4 * CHUNK):
@@ -122,7 +125,7 @@ def test_no_two_of_65535_draws_share_noise_nor_do_the_stages() -> None:
     for row, stage in zip(rows, ("selection", "estimation"), strict=True):
         stream = noise_stream(seed=0, image_key=IMAGE, stage=stage)
         for draw in range(65_535):
-            row[draw] = stream.standard_normal(draw, (4,))
+            row[draw] = standard_normal(stream, draw, (4,))
     assert len(np.unique(rows.reshape(-1, 4), axis=0)) == 2 * 65_535
     assert len(np.unique(rows.reshape(-1, 4)[:, :2], axis=0)) == 2 * 65_535
     assert stats.kstest(rows.ravel(), "norm").pvalue > 0.01
@@ -130,10 +133,10 @@ def test_no_two_of_65535_draws_share_noise_nor_do_the_stages() -> None:
 
 def test_a_draw_depends_on_nothing_but_its_name() -> None:
     def fresh(draw: int) -> np.ndarray:
-        return noise_stream(seed=7, image_key=IMAGE, stage="estimation").standard_normal(draw, (33, 21, 3))
+        return standard_normal(noise_stream(seed=7, image_key=IMAGE, stage="estimation"), draw, (33, 21, 3))
 
     stream = noise_stream(seed=7, image_key=IMAGE, stage="estimation")
-    forward = [stream.standard_normal(draw, (33, 21, 3)) for draw in range(6)]
+    forward = [standard_normal(stream, draw, (33, 21, 3)) for draw in range(6)]
     for draw in (5, 0, 3, 3):
         np.testing.assert_array_equal(fresh(draw), forward[draw])
 
@@ -154,6 +157,13 @@ def test_every_part_of_the_name_changes_the_stream() -> None:
     assert all(key >= 2**32 or nonce >= 2**32 for key, nonce in streams)
 
 
+def test_key_and_nonce_are_the_first_128_bits_of_the_hash() -> None:
+    name = "\0".join(["certiseg noise 1", "12", IMAGE, "selection"])
+    digest = hashlib.sha256(name.encode()).digest()
+    stream = noise_stream(seed=12, image_key=IMAGE, stage="selection")
+    assert stream.key.to_bytes(8, "little") + stream.nonce.to_bytes(8, "little") == digest[:16]
+
+
 def words_of(value: int) -> np.ndarray:
     return np.full(CHUNK, value, np.uint32)
 
@@ -161,8 +171,8 @@ def words_of(value: int) -> np.ndarray:
 @pytest.mark.parametrize("angle", [0, 1, 2, 3, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFC])
 def test_extreme_words_give_finite_values(angle: int) -> None:
     first, second = np.empty(CHUNK, np.float32), np.empty(CHUNK, np.float32)
-    for radius in (0, 1, noise.TAIL_WORD, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF):
-        noise._box_muller(words_of(radius), words_of(angle), first, second)
+    for radius in (0, 1, loops.TAIL_WORD, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF):
+        loops._box_muller(words_of(radius), words_of(angle), first, second)
         expected = box_muller(int(radius), angle)
         assert first[0] == pytest.approx(expected[0], rel=2e-6, abs=3e-4)
         assert second[0] == pytest.approx(expected[1], rel=2e-6, abs=3e-4)
@@ -172,18 +182,18 @@ def test_tails_are_refined_beyond_nine_deviations_and_meet_the_rest_without_a_ga
     first, second = np.empty(CHUNK, np.float32), np.empty(CHUNK, np.float32)
 
     def radius_of(word: int, extra: int) -> float:
-        noise._widen_tail(words_of(word), words_of(4 << 28), words_of(extra), first, second)
+        loops._widen_tail(words_of(word), words_of(4 << 28), words_of(extra), first, second)
         return float(np.hypot(first[0], second[0]))
 
     assert radius_of(0, 0) == pytest.approx(np.sqrt(-2 * np.log(2.0**-65)), rel=1e-5)
     assert radius_of(0, 0) > 9
-    last = int(noise.TAIL_WORD) - 1
+    last = int(loops.TAIL_WORD) - 1
     edge = float(np.sqrt(-2 * np.log((last + 1) / 2**32)))
     assert radius_of(last, 0xFFFFFFFF) == pytest.approx(edge, rel=1e-5)
     radii = [radius_of(word, extra) for word in (0, 1, 2, 500, last) for extra in (0, 1 << 31, 0xFFFFFFFF)]
     assert all(a >= b for a, b in pairwise(radii))
     untouched = first.copy()
-    noise._widen_tail(words_of(int(noise.TAIL_WORD)), words_of(0), words_of(0), first, second)
+    loops._widen_tail(words_of(int(loops.TAIL_WORD)), words_of(0), words_of(0), first, second)
     np.testing.assert_array_equal(first, untouched)
 
 
@@ -192,12 +202,12 @@ def test_tail_words_use_their_own_counters_in_a_real_draw() -> None:
     words, extra = np.empty((4, CHUNK), np.uint32), np.empty((4, CHUNK), np.uint32)
     key, nonce = np.uint64(stream.key), np.uint64(stream.nonce)
     for draw in range(15_000):
-        noise._fill_words(words, key, nonce, np.uint64(draw), np.uint64(0))
+        loops.fill_words(words, key, nonce, np.uint64(draw), np.uint64(0))
         for w in (0, 2):
-            for i in np.flatnonzero(words[w] < noise.TAIL_WORD):
-                noise._fill_words(extra, key, nonce, np.uint64(draw), np.uint64(1 << 31))
+            for i in np.flatnonzero(words[w] < loops.TAIL_WORD):
+                loops.fill_words(extra, key, nonce, np.uint64(draw), np.uint64(1 << 31))
                 u = (float(words[w, i]) + (float(extra[w, i]) + 0.5) / 2**32) / 2**32
-                values = stream.standard_normal(draw, (4, CHUNK))[[w, w + 1], i]
+                values = standard_normal(stream, draw, (4, CHUNK))[[w, w + 1], i]
                 assert np.hypot(*values.astype(float)) == pytest.approx(np.sqrt(-2 * np.log(u)), rel=1e-5)
                 found += 1
     assert found > 0, "thirty million words hold one below 2^10 out of 2^32 almost surely"
@@ -207,7 +217,7 @@ def test_draws_and_shapes_beyond_the_counter_are_refused() -> None:
     stream = noise_stream(seed=0, image_key=IMAGE, stage="selection")
     for draw, shape in ((-1, (3,)), (2**32, (3,)), (0, (2**34,))):
         with pytest.raises(cs.InputError, match="draw and shape must fit"):
-            stream.standard_normal(draw, shape)
+            standard_normal(stream, draw, shape)
 
 
 def test_the_image_key_sees_every_pixel_and_the_shape() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from PIL import Image
 
 from certiseg.cli import COMMANDS
-from certiseg.datasets.streets import street
+from certiseg.datasets import open_dataset
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -16,17 +16,20 @@ README = (ROOT / "README.md").read_text()
 def test_the_five_lines_are_a_file_that_runs(tmp_path, monkeypatch, capsys):
     snippet = README.split("```python\n")[1].split("```")[0]
     assert (ROOT / "examples/quickstart.py").read_text().endswith(snippet)
-    Image.fromarray(street(1, height=208, width=112)[0]).save(tmp_path / "street.png")
+    Image.fromarray(open_dataset("streets")[0].image[:208, :112]).save(tmp_path / "street.png")
     monkeypatch.chdir(tmp_path)
     result = runpy.run_path(str(ROOT / "examples/quickstart.py"))
     assert "With probability at least 0.999" in capsys.readouterr().out
     assert result["cert"].vertex.shape == (208, 112)
 
 
-def test_links_lead_somewhere():
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if not link.startswith("http")]
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_the_house_table_names_every_room():
+    table = README.split("| in `src/certiseg` |")[1].split("\n\n")[0]
+    named = set(re.findall(r"`([\w.]+/?)`", table.split("---|")[-1]))
+    package = ROOT / "src/certiseg"
+    files = [path.relative_to(package) for path in package.rglob("*.*") if "__pycache__" not in path.parts]
+    rooms = {path.parts[0] + "/" * (len(path.parts) > 1) for path in files}
+    assert named == rooms - {"__init__.py", "__main__.py", "py.typed"}
 
 
 def test_commands_and_targets_exist():

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,7 @@ def test_everything_that_certify_makes_is_verified(
         assert [check.name for check in outcome.checks] == [
             "file",
             "votes",
+            "names",
             "settings",
             "critical",
             "vertex",
@@ -543,13 +545,27 @@ def test_a_vote_moved_with_all_hashes_and_maps_made_valid_is_found_by_redrawing(
     assert "`counts` differs in 2 of" in outcome.checks[-1].detail
 
 
+@pytest.mark.parametrize("name", ["gap", "ranking", "prediction"])
+def test_what_no_draw_gave_is_found_by_redrawing_though_every_count_is_right(
+    name: str, drawn: Path, tmp_path: Path
+) -> None:
+    honest = cs.load_certificate(drawn).votes
+    changed = {"gap": lambda g: g / 2, "ranking": lambda r: r[..., [0, 2, 1, 3]], "prediction": lambda p: (p + 1) % 4}
+    forged = replace(honest, **{name: changed[name](getattr(honest, name))})
+    certify(forged, TREE, alpha=0.1).save(tmp_path / "forged.npz")
+    assert cs.verify(tmp_path / "forged.npz").passed
+    outcome = cs.verify(tmp_path / "forged.npz", model=network(), image=PICTURE)
+    assert failed(outcome) == ["redraw"]
+    assert f"`{name}` differs" in outcome.checks[-1].detail
+
+
 def test_a_model_that_does_not_repeat_itself_is_found_out(tmp_path: Path) -> None:
     calls = 0
 
     def moody(images: torch.Tensor) -> torch.Tensor:
         nonlocal calls
         calls += 1
-        return torch.cat([images, images[:, :1] + 0.001 * (calls % 7)], dim=1)
+        return torch.cat([images, images[:, :1] + 0.0003 * (calls % 3)], dim=1)
 
     model = cs.Segmenter(moody, num_classes=4)
     certify(cs.sample(model, PICTURE, sigma=0.25, n0=6, n=40), TREE, alpha=0.1).save(tmp_path / "c.npz")
@@ -575,3 +591,138 @@ def test_a_model_that_breaks_and_votes_that_were_not_sampled_fail_the_redraw(dra
     assert failed(cs.verify(drawn, model=network())) == ["redraw"]
     changed = repack(drawn, votes_header(provenance={}))
     assert failed(cs.verify(changed, model=network(), image=PICTURE)) == ["redraw"]
+
+
+# -- names, marks and numbers around the proof -------------------------------------------------------------------
+
+
+class Named(torch.nn.Module):
+    """A small network of the CamVid classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Conv2d(3, 31, 1)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.layer(images) * 4
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> tuple[Path, cs.Segmenter, np.ndarray]:
+    """A certificate of a model that names its classes, over a preset."""
+    tree = cs.load_hierarchy("camvid")
+    model = cs.Segmenter(Named(), class_names=tree.classes, hierarchy="camvid")
+    image = np.random.default_rng(0).integers(0, 256, (6, 7, 3), dtype=np.uint8)
+    votes = cs.sample(model, image, sigma=0.05, n0=3, n=60, seed=1)
+    certify(votes, tree, tau=0.7, alpha=0.01).save(tmp_path / "named.npz")
+    return tmp_path / "named.npz", model, image
+
+
+def swap_names(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    for names in (meta["hierarchy"]["classes"], meta["votes"]["classes"]):
+        one, two = names.index("Car"), names.index("Pedestrian")
+        names[one], names[two] = names[two], names[one]
+
+
+def rename_vertex(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    levels = meta["hierarchy"]["levels"]
+    levels["1"] = {("harmless" if name == "vehicle" else name): below for name, below in levels["1"].items()}
+    for level in ("2", "3"):
+        for name, below in levels.get(level, {}).items():
+            levels[level][name] = ["harmless" if child == "vehicle" else child for child in below]
+
+
+@pytest.mark.parametrize("change", [swap_names, rename_vertex])
+def test_swapped_classes_and_renamed_vertices_are_noticed(
+    change: Any, named: tuple[Path, cs.Segmenter, np.ndarray]
+) -> None:
+    path, model, image = named
+    assert cs.verify(path, model=model, image=image).passed
+    forged = repack(path, change)
+    assert failed(cs.verify(forged, model=model, image=image)) == ["names"]
+    assert failed(cs.verify(forged)) == ["names"], "the name of a preset binds its tree without a model, too"
+
+
+def test_another_hierarchy_must_be_named(named: tuple[Path, cs.Segmenter, np.ndarray], tmp_path: Path) -> None:
+    path, model, image = named
+    own = cs.flat_hierarchy(cs.load_hierarchy("camvid").classes)
+    votes = cs.load_certificate(path).votes
+    certify(votes, own, method="sets", tau=0.7, alpha=0.01).save(tmp_path / "own.npz")
+    assert failed(cs.verify(tmp_path / "own.npz", model=model, image=image)) == ["names"]
+    assert cs.verify(tmp_path / "own.npz", model=model, image=image, hierarchy=own).passed
+
+
+def test_without_a_model_the_outcome_says_that_nothing_was_redrawn(
+    named: tuple[Path, cs.Segmenter, np.ndarray],
+) -> None:
+    path, model, image = named
+    assert "not redrawn" in cs.verify(path).notes[0]
+    assert not cs.verify(path).redrawn
+    assert cs.verify(path, model=model, image=image).notes == ()
+
+
+def test_a_cleared_mark_of_stopping_is_noticed(tmp_path: Path) -> None:
+    model = SyntheticSegmenter(np.random.default_rng(0).dirichlet(np.full(4, 0.5), (5, 6)))
+    votes = cs.sample(model, model.image, sigma=0.25, n=60, stop=lambda votes: False, stop_every=30)
+    certify(votes, method="sets", test="anytime").save(tmp_path / "c.npz")
+
+    def clear(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        meta["votes"]["stopped"] = False
+        meta["settings"]["test"] = "fixed"
+        redigest(meta, arrays)
+
+    assert cs.verify(tmp_path / "c.npz").passed
+    assert failed(cs.verify(repack(tmp_path / "c.npz", clear))) == ["votes"]
+
+
+def test_counts_that_wrap_and_impossible_numbers_of_draws_are_noticed(saved: Path) -> None:
+    def wrap(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        counts = arrays["votes.counts"].astype(np.uint64)
+        counts[..., 0] += np.uint64(2**63)
+        counts[..., 1] += np.uint64(2**63)
+        arrays["votes.counts"] = counts
+
+    def many(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        meta["votes"]["n0"] = 10**9
+
+    for change in (wrap, many):
+        assert failed(cs.verify(repack_with_digest(saved, change))) == ["votes"]
+
+
+def repack_with_digest(path: Path, change: Any) -> Path:
+    """As `repack`, with the digest that the checker itself would compute."""
+    from certiseg.verify import _votes_digest
+
+    def both(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        change(meta, arrays)
+        votes = {n.removeprefix("votes."): a for n, a in arrays.items() if n.startswith("votes.")}
+        meta["votes_digest"] = _votes_digest(meta["votes"], votes)
+
+    return repack(path, both)
+
+
+def test_settings_in_numbers_of_numpy_are_verified(tmp_path: Path) -> None:
+    votes = random_votes(0, num_classes=3, n=60, size=(4, 4))
+    cert = certify(votes, method="sets", tau=np.float32(0.9), alpha=np.float64(0.01))
+    assert verify_saved(cert, tmp_path).passed
+    assert type(cert.settings.tau) is float
+
+
+def test_r_rests_on_the_noise_that_was_drawn(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    for sigma in (0.3, 0.7, 0.1, 0.25):
+        votes = replace(random_votes(0, num_classes=3, n=60, size=(4, 4)), sigma=sigma)
+        cert = certify(votes, method="sets", tau=0.75)
+        from scipy.stats import norm
+
+        assert cert.radius <= float(np.float32(sigma)) * norm.ppf(0.75)
+        assert cert.radius <= sigma * norm.ppf(0.75)
+        assert verify_saved(cert, tmp_path).passed
+
+
+def test_a_picture_is_no_certificate(tmp_path: Path) -> None:
+    (tmp_path / "street.png").write_bytes(b"\x89PNG and more")
+    with pytest.raises(cs.InputError, match="must be a certificate file of certiseg, got another kind of file"):
+        cs.verify(tmp_path / "street.png")

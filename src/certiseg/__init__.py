@@ -25,28 +25,38 @@ _HOMES = {
     "Segmenter": "models.segmenter",
     "load_model": "models.load",
     "Votes": "votes",
-    "sample": "votes",
+    "sample": "sampling",
     "load_votes": "votes",
     "Certificate": "certificate",
     "load_certificate": "certificate",
     "certify": "certify",
+    "bound": "bounds",
+    "load_bounds": "bounds",
     "critical_count": "stats.binomial",
-    "evaluate": "scores",
+    "score": "scores",
+    "evaluate": "runs.evaluate",
+    "open_run": "runs.run",
     "Scores": "scores",
     "verify": "verify",
+    "calibrate": "truth.calibrate",
 }
 
 if TYPE_CHECKING:
+    from certiseg.bounds import bound, load_bounds
     from certiseg.certificate import Certificate, load_certificate
     from certiseg.certify import certify
     from certiseg.errors import InputError
     from certiseg.hierarchy import ABSTAIN, ROOT, Hierarchy, flat_hierarchy, load_hierarchy
     from certiseg.models.load import load_model
     from certiseg.models.segmenter import Segmenter
-    from certiseg.scores import Scores, evaluate
+    from certiseg.runs.evaluate import evaluate
+    from certiseg.runs.run import open_run
+    from certiseg.sampling import sample
+    from certiseg.scores import Scores, score
     from certiseg.stats.binomial import critical_count
+    from certiseg.truth.calibrate import calibrate
     from certiseg.verify import verify
-    from certiseg.votes import Votes, load_votes, sample
+    from certiseg.votes import Votes, load_votes
 
 __all__ = [
     "ABSTAIN",
@@ -58,15 +68,20 @@ __all__ = [
     "Segmenter",
     "Votes",
     "__version__",
+    "bound",
+    "calibrate",
     "certify",
     "critical_count",
     "evaluate",
     "flat_hierarchy",
+    "load_bounds",
     "load_certificate",
     "load_hierarchy",
     "load_model",
     "load_votes",
+    "open_run",
     "sample",
+    "score",
     "verify",
 ]
 

@@ -81,6 +81,8 @@ def read_archive(path: str | Path, *, kind: str, version: int) -> Archive:
     if not path.is_file():
         raise InputError(f"{kind} must be a file, got {str(path)!r}, which is not there")
     with path.open("rb") as file:
+        if not b"PK".startswith(file.read(2)) and _SEAL not in _end_of(file):
+            raise InputError(f"{path}: must be a {kind} file of certiseg, got another kind of file")
         sealed = _sealed_digest(file) == file.read()
     if not sealed:
         raise DamagedArchiveError(f"{path}: must be an undamaged {kind} file, but its bytes do not match its SHA-256")
@@ -125,10 +127,19 @@ def write_atomically(path: str | Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say where
+            error.filename = str(path)
         raise
+
+
+def _end_of(file: IO[bytes]) -> bytes:
+    """The last bytes of a file, where an archive has its seal."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 2 * _SEAL_DIGITS, 0))
+    return file.read()
 
 
 def _sealed_digest(file: IO[bytes]) -> bytes:

@@ -7,6 +7,7 @@ methods rests on that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from reprlib import Repr
 from typing import Any
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from certiseg.errors import InputError
@@ -25,6 +27,8 @@ ABSTAIN = -1
 """Vertex id of a pixel without a certificate."""
 ROOT = -2
 """Vertex id that stands for the omitted root, "everything"."""
+VOID = 255
+"""Label of a pixel without ground truth."""
 
 PRESETS = {
     "cityscapes": "cityscapes",
@@ -37,13 +41,14 @@ PRESETS = {
 
 MAX_CLASSES = 4096
 MAX_LEVELS = 255
+"""The leaves included; levels are kept in 8 bits."""
 MAX_VERTICES = 32767
 """Certified maps hold vertex ids in 16 bits, with two negative values for abstentions and the root."""
-"""The leaves included; levels are kept in 8 bits."""
 MAX_FILE_BYTES = 1 << 20
+_KEYS = ("name", "classes", "levels", "thresholds", "things")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Hierarchy:
     """A checked tree. Vertex ids: leaves first (0 .. |Y|-1, file order), then level 1, 2, ... in file order."""
 
@@ -54,6 +59,16 @@ class Hierarchy:
     """Parent id of every vertex, ROOT for those directly under the omitted root."""
     thresholds: tuple[float, ...] | None = None
     """The thresholds of `adaptive` for this data set, coarsest first, where somebody chose some."""
+    things: tuple[str, ...] = ()
+    """The vertices whose connected parts are objects: vehicles, humans, ..."""
+
+    def __repr__(self) -> str:
+        return f"Hierarchy({self.name}, {self.size})"
+
+    @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        return f"{self.num_classes} classes in {self.num_levels} level{'s' if self.num_levels > 1 else ''}"
 
     @property
     def num_classes(self) -> int:
@@ -113,23 +128,31 @@ class Hierarchy:
         """(|Y|, L): K(y, l) of every leaf and level."""
         table = np.empty((self.num_classes, self.num_levels), np.int32)
         for leaf in range(self.num_classes):
-            vertex = leaf
-            for level in range(self.num_levels):
-                while self.parents[vertex] != ROOT and self.level_of[self.parents[vertex]] <= level:
-                    vertex = self.parents[vertex]
-                table[leaf, level] = vertex
+            for vertex in self._path(leaf):
+                table[leaf, self.level_of[vertex] :] = vertex
         return table
+
+    @cached_property
+    def agreement(self) -> NDArray[np.uint8]:
+        """(|Y|, |Y|): the first level l at which K(y, l) holds another class, L where none does."""
+        under = self.members[self.ancestors]
+        first = np.where(under.any(axis=1), under.argmax(axis=1), self.num_levels)
+        return first.astype(np.uint8)
 
     @cached_property
     def members(self) -> NDArray[np.bool_]:
         """(vertices, |Y|): which leaves are under which vertex."""
         under = np.zeros((len(self.vertices), self.num_classes), bool)
         for leaf in range(self.num_classes):
-            vertex = leaf
-            while vertex != ROOT:
-                under[vertex, leaf] = True
-                vertex = self.parents[vertex]
+            under[self._path(leaf), leaf] = True
         return under
+
+    def _path(self, leaf: int) -> list[int]:
+        """From a leaf upwards to the vertex under the omitted root; levels only grow along it."""
+        path = [leaf]
+        while (parent := self.parents[path[-1]]) != ROOT:
+            path.append(parent)
+        return path
 
     def require_classes(self, classes: Sequence[str] | int) -> None:
         """Refuse a model whose class count, or whose class names where it knows them, are not this hierarchy's."""
@@ -139,7 +162,7 @@ class Hierarchy:
         if isinstance(classes, int):
             return
         for index, (theirs, ours) in enumerate(zip(classes, self.classes, strict=True)):
-            if _plain(theirs) != _plain(ours):
+            if plain_name(theirs) != plain_name(ours):
                 raise InputError(
                     f"hierarchy must list the model's classes in the model's order, got {ours!r} for class {index} "
                     f"of {self.name} where the model has {theirs!r}; reorder `classes` in the hierarchy file"
@@ -165,6 +188,18 @@ class Hierarchy:
         return {name: index for index, name in enumerate(self.vertices)}
 
 
+class _StrictLoader(yaml.SafeLoader):
+    """PyYAML's safe loader, but a key given twice is an error instead of the last one winning."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        mapping = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            keys = Counter(self.construct_object(key, deep=True) for key, _ in node.value)
+            twice, _ = keys.most_common(1)[0]
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} twice", node.start_mark)
+        return mapping
+
+
 def flat_hierarchy(classes: Sequence[str], *, name: str = "flat") -> Hierarchy:
     """The hierarchy with one level: every class stands for itself."""
     return hierarchy_from_dict({"name": name, "classes": list(classes)}, source=name)
@@ -172,32 +207,32 @@ def flat_hierarchy(classes: Sequence[str], *, name: str = "flat") -> Hierarchy:
 
 def load_hierarchy(name_or_path: str | Path) -> Hierarchy:
     """A preset by name (cityscapes, acdc, pascal_context, coco_stuff, camvid) or a YAML file by path, checked."""
-    import yaml
-
     name = str(name_or_path)
     if name in PRESETS:
         text = files("certiseg").joinpath(f"presets/{PRESETS[name]}.yaml").read_text("utf-8")
-        tree = replace(hierarchy_from_dict(yaml.load(text, _strict_loader()), source=name, data_set=name), name=name)
-        return tree
+        return replace(hierarchy_from_dict(yaml.load(text, _StrictLoader), source=name, data_set=name), name=name)
     path = Path(name)
     if not path.is_file():
         raise InputError(f"hierarchy must be one of {', '.join(PRESETS)} or a YAML file, got {name!r}")
     if path.stat().st_size > MAX_FILE_BYTES:
         raise InputError(f"{path}: a hierarchy file must be smaller than 1 MiB, got {path.stat().st_size} bytes")
     try:
-        document = yaml.load(path.read_text("utf-8"), _strict_loader())
+        document = yaml.load(path.read_text("utf-8"), _StrictLoader)
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
-        raise InputError(f"{path}: must be readable YAML, got {_first_line(error)}") from None
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+            reason = f"{error.problem} in line {error.problem_mark.line + 1}"
+        raise InputError(f"{path}: must be readable YAML, got {reason}") from None
     return hierarchy_from_dict(document, source=str(path))
 
 
-def hierarchy_from_dict(document: Any, *, source: str, data_set: str | None = None) -> Hierarchy:
+def hierarchy_from_dict(document: object, *, source: str, data_set: str | None = None) -> Hierarchy:
     """Check a parsed hierarchy and number its vertices; every complaint names the source and the key."""
     if not isinstance(document, Mapping):
         raise InputError(f"{source}: must be a mapping with the keys `classes` and `levels`")
-    unknown = set(document) - {"name", "classes", "levels", "thresholds"}
+    unknown = set(document) - set(_KEYS)
     if unknown:
-        raise InputError(f"{source}: `{sorted(map(str, unknown))[0]}` must be one of name, classes, levels, thresholds")
+        raise InputError(f"{source}: `{sorted(map(str, unknown))[0]}` must be one of {', '.join(_KEYS)}")
     classes = _checked_names(document.get("classes"), f"{source}: `classes`")
     if not 2 <= len(classes) <= MAX_CLASSES:
         raise InputError(f"{source}: `classes` must name 2 to {MAX_CLASSES} classes, got {len(classes)}")
@@ -205,7 +240,10 @@ def hierarchy_from_dict(document: Any, *, source: str, data_set: str | None = No
     name = document.get("name", Path(source).stem)
     if not isinstance(name, str):
         raise InputError(f"{source}: `name` must be text, got {_short(name)}")
-    tree = Hierarchy(name, tuple(vertices), tuple(level_of), tuple(parents))
+    things = _checked_names(document.get("things") or [], f"{source}: `things`")
+    if strange := [thing for thing in things if thing not in vertices]:
+        raise InputError(f"{source}: `things` must list classes or vertices, got {strange[0]!r}")
+    tree = Hierarchy(name, tuple(vertices), tuple(level_of), tuple(parents), things=tuple(things))
     thresholds = document.get("thresholds")
     if isinstance(thresholds, Mapping):
         thresholds = thresholds.get(data_set or name)
@@ -214,16 +252,21 @@ def hierarchy_from_dict(document: Any, *, source: str, data_set: str | None = No
     return tree
 
 
-def check_thresholds(thresholds: Any, num_levels: int, what: str = "thresholds") -> tuple[float, ...]:
+def hierarchy_from_json(document: object, *, source: str) -> Hierarchy:
+    """The tree of a file of ours: what `as_dict` gave, after JSON made text of the numbers of the levels."""
+    if isinstance(document, Mapping) and isinstance(document.get("levels"), Mapping):
+        levels = {int(key) if str(key).isdecimal() else key: below for key, below in document["levels"].items()}
+        document = {**document, "levels": levels}
+    return hierarchy_from_dict(document, source=source)
+
+
+def check_thresholds(thresholds: object, num_levels: int, what: str = "thresholds") -> tuple[float, ...]:
     """At most L-1 non-decreasing numbers in [0, 1], coarsest level first."""
-    numeric = isinstance(thresholds, Sequence) and all(
-        isinstance(t, int | float | np.floating | np.integer) and not isinstance(t, bool) for t in thresholds
-    )
-    if not numeric or isinstance(thresholds, str):
+    if not isinstance(thresholds, Sequence) or isinstance(thresholds, str) or not all(map(_is_number, thresholds)):
         raise InputError(f"{what} must be a list of numbers, coarsest level first, got {_short(thresholds)}")
     values = tuple(float(t) for t in thresholds)
     if len(values) > num_levels - 1:
-        raise InputError(f"{what} must be at most {num_levels - 1} for {num_levels} levels, got {len(values)}")
+        raise InputError(f"{what} must be at most {num_levels - 1}, one fewer than levels, got {len(values)}")
     if not all(0 <= t <= 1 for t in values):
         raise InputError(f"{what} must lie in [0, 1], got {values}")
     if any(first > second for first, second in pairwise(values)):
@@ -231,7 +274,7 @@ def check_thresholds(thresholds: Any, num_levels: int, what: str = "thresholds")
     return values
 
 
-def _number_vertices(classes: list[str], levels: Any, source: str) -> tuple[list[str], list[int], list[int]]:
+def _number_vertices(classes: list[str], levels: object, source: str) -> tuple[list[str], list[int], list[int]]:
     """Vertex names, levels and parents in id order, with every rule of a tree checked."""
     if not isinstance(levels, Mapping):
         raise InputError(f"{source}: `levels` must map 1, 2, ... to vertices, got {_short(levels)}")
@@ -246,7 +289,7 @@ def _number_vertices(classes: list[str], levels: Any, source: str) -> tuple[list
             raise InputError(f"{source}: `levels: {level}` must map vertex names to lists of children")
         for name in _checked_names(list(levels[level]), f"{source}: `levels: {level}`"):
             if name in known:
-                raise InputError(f"{source}: `levels: {level}: {name}` must be a new name, but it is used before")
+                raise InputError(f"{source}: `levels: {level}: {name}` must be a new name, got one that is used before")
             vertices.append(name)
             level_of.append(level)
             known.add(name)
@@ -261,63 +304,45 @@ def _number_vertices(classes: list[str], levels: Any, source: str) -> tuple[list
 
 
 def _adopt(
-    ids: Mapping[str, int], level_of: list[int], parents: list[int], parent: int, children: Any, key: str
+    ids: Mapping[str, int], level_of: list[int], parents: list[int], parent: int, children: object, key: str
 ) -> None:
     """Enter `parent` as the parent of its children, unless that breaks the tree."""
     names = _checked_names(children, key)
     if not names:
-        raise InputError(f"{key} must have at least one child, or it has no leaf")
+        raise InputError(f"{key} must have at least one child, got none")
     for child in names:
         if child not in ids:
             raise InputError(f"{key} must list known vertices, got {child!r}")
         if level_of[ids[child]] >= level_of[parent]:
             raise InputError(
-                f"{key} must be above its children (a cycle otherwise), but {child!r} is at level "
-                f"{level_of[ids[child]]}, not below {level_of[parent]}"
+                f"{key} must be above its children, got {child!r} of level {level_of[ids[child]]} under level "
+                f"{level_of[parent]}; otherwise there may be a cycle"
             )
         if parents[ids[child]] != ROOT:
-            raise InputError(f"{key} must not share a child with another vertex, but {child!r} has two parents")
+            raise InputError(f"{key} must not share a child with another vertex, got {child!r}, which has a parent")
         parents[ids[child]] = parent
 
 
-def _checked_names(names: Any, what: str) -> list[str]:
+def _checked_names(names: object, what: str) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
         raise InputError(f"{what} must be a list of names (quote names that YAML reads as yes, no or a number)")
-    repeated = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-    if repeated:
-        raise InputError(f"{what} must not repeat names, got {sorted(repeated)[0]!r} twice")
+    for name, times in Counter(names).most_common(1):
+        if times > 1:
+            raise InputError(f"{what} must not repeat names, got {name!r} twice")
     return names
 
 
-def _plain(name: str) -> str:
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
+
+
+def plain_name(name: str) -> str:
     """A class name without the differences that spelling conventions make."""
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-def _short(value: Any) -> str:
-    """The value as it is written, cut short: what YAML's aliases double again and again is never written out."""
+def _short(value: object) -> str:
+    """The value in a few words: what YAML's aliases double again and again is never written out."""
     shortener = Repr()
     shortener.maxlevel = 2
     return shortener.repr(value)
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-def _strict_loader() -> type:
-    """PyYAML's safe loader, but a key given twice is an error instead of the last one winning."""
-    import yaml
-
-    class StrictLoader(yaml.SafeLoader):
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-            mapping = super().construct_mapping(node, deep)
-            if len(mapping) < len(node.value):
-                seen: set[Any] = set()
-                keys = (self.construct_object(key, deep=True) for key, _ in node.value)
-                twice = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-                raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} twice", node.start_mark)
-            return mapping
-
-    return StrictLoader

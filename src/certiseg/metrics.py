@@ -9,10 +9,7 @@ import torch
 from torchmetrics import Metric
 
 from certiseg.errors import InputError
-from certiseg.scores import PixelSums, Scores, scores_of, sum_pixels
-
-_BY_CLASS = ("pixels", "gain", "abstained", "right", "claimed")
-_BY_LEVEL = ("level_certified", "level_abstained", "level_wrong")
+from certiseg.scores import BY_CLASS, BY_LEVEL, PixelSums, Scores, scores_of, sum_pixels
 
 
 class CertifiedMetric(Metric):
@@ -26,8 +23,8 @@ class CertifiedMetric(Metric):
 
     def __init__(self, *, num_classes: int, num_levels: int, **options: Any) -> None:
         super().__init__(**options)
-        for name in _BY_CLASS + _BY_LEVEL:
-            size = (num_classes,) if name in _BY_CLASS else (num_classes, num_levels)
+        for name in BY_CLASS + BY_LEVEL:
+            size = (num_classes,) if name in BY_CLASS else (num_classes, num_levels)
             kind = torch.float64 if name == "gain" else torch.int64
             self.add_state(name, default=torch.zeros(size, dtype=kind), dist_reduce_fx="sum")
         self.add_state("not_flat", default=torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
@@ -39,14 +36,14 @@ class CertifiedMetric(Metric):
                 f"certificate must be over the metric's classes and levels, {tuple(self.level_wrong.shape)}, "
                 f"got {sums.level_wrong.shape}"
             )
-        for name in _BY_CLASS + _BY_LEVEL:
+        for name in BY_CLASS + BY_LEVEL:
             state = getattr(self, name)
             state += torch.from_numpy(np.ascontiguousarray(getattr(sums, name))).to(state)
         self.not_flat = self.not_flat + int(not sums.flat)
 
     def scores(self) -> Scores:
         """All scores of what was seen so far."""
-        arrays = {name: getattr(self, name).cpu().numpy() for name in _BY_CLASS + _BY_LEVEL}
+        arrays = {name: getattr(self, name).cpu().numpy() for name in BY_CLASS + BY_LEVEL}
         return scores_of(PixelSums(**arrays, flat=not int(self.not_flat)))
 
     def compute(self) -> torch.Tensor:

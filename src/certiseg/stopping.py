@@ -1,4 +1,4 @@
-"""When to stop drawing: as soon as few enough pixels are undecided.
+"""When to stop drawing: as soon as few enough pixels, or measures, are undecided.
 
 The anytime test is valid under every rule of stopping (see stats/anytime.py). So what counts as undecided here is a
 matter of thrift, never of validity.
@@ -9,17 +9,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.certify import NothingCertifiable, certify, chains_of
+from certiseg.bounds import LEVELS, by_anchor
+from certiseg.certify import NothingCertifiable, certify
+from certiseg.chains import chains_of
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.nested import finest_links
-from certiseg.votes import Votes
+from certiseg.stats.order import hits_above
+
+if TYPE_CHECKING:
+    from certiseg.votes import Votes
 
 ASKED_EVERY = 20
 """Draws between two questions: about 2 % of the time of `compact` goes into the answers."""
@@ -45,6 +50,44 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class MeasureRule:
+    """Stops as soon as at most a share of "this measure reaches 0.5, 0.8, 0.95" is undecided; for `cs.sample`."""
+
+    share: float
+    n_max: int
+    tau: float = 0.75
+    alpha: float = 0.001
+    watch: Callable[[Standing], None] = lambda _: None
+    """Called with every standing."""
+
+    def __post_init__(self) -> None:
+        _require_share(self.share, "measures")
+
+    def __call__(self, votes: Votes) -> bool:
+        standing = self.standing(votes)
+        self.watch(standing)
+        return standing.undecided <= self.share * standing.tested
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """The rule as it is recorded with the votes."""
+        return {"rule": "undecided measures", "share": self.share, "n_max": self.n_max, "tau": self.tau}
+
+    def standing(self, votes: Votes) -> Standing:
+        """How many levels of how many measures are proven, hopeless and undecided after these votes."""
+        if votes.record is None or not votes.measures:
+            raise InputError("votes must hold measures for this rule, got none; sample with measures=[...]")
+        values = by_anchor(votes.record, votes.anchors, tuple(range(len(votes.anchors))))
+        hits = np.minimum.reduce([hits_above(of_anchor, LEVELS) for of_anchor in values])
+        error = self.alpha / len(votes.measures)
+        now, end = (anytime_test(n, self.tau).critical(error) for n in (votes.n, self.n_max))
+        proven = np.zeros(hits.shape, bool) if now is None else hits >= now
+        hopeless = ~proven if end is None else ~proven & (hits * self.n_max // votes.n < end)
+        counts = int(proven.sum()), int(hopeless.sum())
+        return Standing(*counts, hits.size - sum(counts))
+
+
+@dataclass(frozen=True)
 class UndecidedRule:
     """Stops as soon as at most a share of the tested pixels is undecided; for `cs.sample(stop=...)`."""
 
@@ -56,21 +99,23 @@ class UndecidedRule:
     region: NDArray[np.bool_] | None = None
     watch: Callable[[Standing], None] = lambda _: None
     """Called with every standing."""
+    measures: MeasureRule | None = None
+    """What the measures of the votes must fulfil as well."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share < 1:
-            raise InputError(f"share of undecided pixels must lie in [0, 1), got {self.share}")
+        _require_share(self.share, "pixels")
 
     def __call__(self, votes: Votes) -> bool:
         standing = self.standing(votes)
         self.watch(standing)
-        return standing.undecided <= self.share * standing.tested
+        return standing.undecided <= self.share * standing.tested and (self.measures is None or self.measures(votes))
 
     @property
     def rule(self) -> dict[str, Any]:
         """The rule as it is recorded with the votes."""
         method = self.settings.get("method", "nested")
-        return {"rule": "undecided", "share": self.share, "n_max": self.n_max, "method": method}
+        too = {} if self.measures is None else {"measures": True}
+        return {"rule": "undecided", "share": self.share, "n_max": self.n_max, "method": method, **too}
 
     def standing(self, votes: Votes) -> Standing:
         """How many pixels are certified, hopeless and undecided after these votes."""
@@ -86,3 +131,8 @@ class UndecidedRule:
         open_ = open_ if inside is None else open_[inside]
         undecided = int(((found.link < len(hits)) & open_).sum())
         return Standing(int((~open_).sum()), int(open_.sum()) - undecided, undecided)
+
+
+def _require_share(share: float, of: str) -> None:
+    if not 0 <= share < 1:
+        raise InputError(f"share of undecided {of} must lie in [0, 1), got {share}")

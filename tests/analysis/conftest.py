@@ -10,7 +10,8 @@ import certiseg as cs
 from certiseg.datasets.base import Sample
 from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.manifest import Manifest, Setting
+from certiseg.runs.manifest import Manifest
+from certiseg.runs.settings import Setting
 
 METHODS = ("segcertify", "level:1", "level:2", "adaptive:0,0.1,0.4", "nested", "sets:3")
 HIERARCHY = cs.load_hierarchy("camvid")

@@ -1,5 +1,6 @@
-"""Every figure is written as PNG and SVG, the same bytes each time, without the model and without a photograph."""
+"""Every figure is drawn, the same bytes each time, without the model and without a photograph."""
 
+import io
 import subprocess
 import sys
 
@@ -7,54 +8,49 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from certiseg.analysis import boundaries, fluctuations, levels, per_class, tradeoff, visual
-from certiseg.analysis.drawing import colour_labels, method_name, save_figure
-from certiseg.analysis.pooling import Pools
+from certiseg.analysis import visual
+from certiseg.analysis.drawing import method_name, save_figure
+from certiseg.analysis.pieces import all_pieces
+from certiseg.render.colours import colour_labels
+from certiseg.render.figures import figure_bytes
 
 from .conftest import HIERARCHY, METHODS, SETTING
 
-WRITERS = {
-    "levels": lambda run, out: levels.write(run, out, setting=SETTING),
-    "classes": lambda run, out: per_class.write(run, out, method="nested", setting=SETTING),
-    "boundaries": lambda run, out: boundaries.write(run, out, setting=SETTING, example="drive/0"),
-    "fluctuations": lambda run, out: fluctuations.write(run, out, setting=SETTING),
-    "tradeoff": lambda run, out: tradeoff.write(run, out, sigma=0.03, tau=0.75),
-    "visual": lambda run, out: visual.write(run, out, name="drive/1", setting=SETTING),
-}
+DRAWN = ("levels", "sets3-sizes", "classes", "boundary-example", "fluctuations", "tradeoff", "thresholds", "visual")
 
 
-@pytest.mark.parametrize("name", WRITERS)
-def test_figures_and_tables_are_written(run, tmp_path, name):
-    paths = WRITERS[name](run, tmp_path)
-    endings = {path.suffix for path in paths}
-    assert endings >= {".png", ".svg"}
-    assert name == "visual" or endings >= {".csv", ".md", ".tex"}
-    for path in paths:
-        if path.suffix == ".png":
-            with Image.open(path) as picture:
-                assert min(picture.size) > 300
-                assert len(np.unique(np.asarray(picture.convert("L")))) > 10
-        elif path.suffix in (".csv", ".md", ".tex"):
-            assert "nan" not in path.read_text().lower()
+@pytest.fixture(scope="module")
+def drawn(run):
+    return [piece for piece in all_pieces(run, SETTING, draws=10) if piece.draw is not None]
 
 
-def test_a_figure_has_the_same_bytes_each_time(run, tmp_path):
-    deltas = per_class.class_deltas(Pools(run), "nested", SETTING)
-    first, second = (save_figure(per_class.draw(deltas), tmp_path / name) for name in "ab")
+def test_every_figure_is_drawn(drawn):
+    for start in DRAWN:
+        assert any(piece.stem.startswith(start) for piece in drawn), start
+    for piece in drawn:
+        with Image.open(io.BytesIO(figure_bytes(piece.draw(), "png"))) as picture:
+            assert min(picture.size) > 300
+            assert len(np.unique(np.asarray(picture.convert("L")))) > 10
+
+
+def test_a_figure_is_saved_with_the_same_bytes_each_time(drawn, tmp_path):
+    draw = next(piece.draw for piece in drawn if piece.stem.startswith("classes"))
+    first, second = (save_figure(draw(), tmp_path / name) for name in "ab")
+    assert [path.suffix for path in first] == [".png", ".svg"]
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_visual_panels_show_abstentions_white_and_the_image_only_if_given(run):
-    pictures, seen = visual.panels(run, "drive/0", SETTING)
-    assert "image" not in pictures
-    assert len(pictures) == 2 + len(METHODS)
+def test_visual_panels_show_maps_with_white_abstentions_and_no_photograph(run):
+    figure = visual.draw(run, "drive/0", SETTING, methods=METHODS)
+    panels = {axes.get_title(): np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images}
+    assert len(panels) == 2 + len(METHODS)
+    assert next(iter(panels)) == "ground truth"
     certificate = run.certificate("drive/0", SETTING, "segcertify")
-    picture = next(p for title, p in pictures.items() if title.startswith("SegCertify"))
+    picture = next(p for title, p in panels.items() if title.startswith("SegCertify"))
     assert np.array_equal((picture == 255).all(axis=2), certificate.abstained)
-    assert set(np.unique(certificate.vertex[certificate.vertex >= 0])) <= set(seen)
-    photograph = np.zeros((24, 32, 3), np.uint8)
-    assert next(iter(visual.panels(run, "drive/0", SETTING, image=photograph)[0])) == "image"
+    named = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert {HIERARCHY.vertices[v] for v in np.unique(certificate.vertex) if v >= 0} <= named
 
 
 def test_void_is_dark_and_classes_have_their_colours():

@@ -49,7 +49,7 @@ def assert_equal_to_certifying(votes, label, hierarchy, grid, found, **options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NothingCertifiable)
             certificate = cs.certify(votes, hierarchy, method="adaptive", thresholds=thresholds, **options)
-        expected, ours = sum_pixels(certificate, label), found.sums(index)
+        expected, ours = sum_pixels(certificate, label), found.of(index)
         for name in COUNTS:
             assert np.array_equal(getattr(ours, name), getattr(expected, name)), (thresholds, name)
         # The counts are equal; gains are sums of fractions, where only the order of adding can differ.
@@ -111,9 +111,9 @@ def test_images_add_up_and_void_alone_leaves_no_nan_in_the_sum():
     (votes, label), (other, _) = (random_votes(np.random.default_rng(s), hierarchy) for s in (0, 1))
     whole = sum_grid(votes, hierarchy, label, grid, test, alpha=0.05)
     empty = sum_grid(other, hierarchy, np.full(label.shape, 255), grid, test, alpha=0.05)
-    assert scores_of((whole + empty).sums(0)).ccig == scores_of(whole.sums(0)).ccig
-    assert scores_of((whole + whole).sums(0)).cig == pytest.approx(scores_of(whole.sums(0)).cig)
-    assert np.isnan(scores_of(empty.sums(0)).cig)
+    assert scores_of((whole + empty).of(0)).ccig == scores_of(whole.of(0)).ccig
+    assert scores_of((whole + whole).of(0)).cig == pytest.approx(scores_of(whole.of(0)).cig)
+    assert np.isnan(scores_of(empty.of(0)).cig)
     with pytest.raises(cs.InputError, match="same grid"):
         _ = whole + sum_grid(votes, hierarchy, label, make_grid([(0.5,)], 4), test, alpha=0.05)
 

@@ -10,13 +10,14 @@ import pytest
 
 import certiseg as cs
 from certiseg.analysis import boundaries, levels, per_class, tables
+from certiseg.analysis.drawing import method_name
 from certiseg.analysis.exports import Column, Table, show
-from certiseg.analysis.pooling import SCORES, Pools, percentile_interval, relative_gain, resample_weights
-from certiseg.analysis.published import is_published, published_boundary, published_scores
-from certiseg.runs.manifest import Setting
+from certiseg.runs import pooling
+from certiseg.runs.pooling import SCORES, ScoredRun, percentile_interval, relative_gain, resample_weights
+from certiseg.runs.settings import Setting
 from certiseg.runs.table import UNCERTIFIED
 
-from .conftest import HIERARCHY, METHODS, SETTING, make_run
+from .conftest import HIERARCHY, METHODS, SETTING
 
 
 def brute_force(run, method, setting, *, where=lambda label: np.ones(label.shape, bool)):
@@ -52,18 +53,20 @@ def average(values):
 @pytest.mark.parametrize("method", METHODS)
 def test_table_rows_equal_brute_force_over_all_pixels(run, method):
     pixels = brute_force(run, method, SETTING)
-    row = next(r for r in tables.score_rows(Pools(run), draws=20) if r["method"] == method and r["n"] == SETTING.n)
+    rows = tables.score_table(ScoredRun(run), settings=[SETTING], draws=20).rows
+    row = next(r for r in rows if r["method"] == method)
     assert row["cig"] == pytest.approx(average(p[3] for p in pixels))
     assert row["ccig"] == pytest.approx(average(mean_by_class(pixels, lambda p: p[3]).values()))
     assert row["abstain"] == pytest.approx(average(not p[1] for p in pixels))
     assert row["class_abstain"] == pytest.approx(average(mean_by_class(pixels, lambda p: not p[1]).values()))
     assert row["accuracy"] == pytest.approx(average(p[2] for p in pixels))
     for name in SCORES:
-        assert row[name] is None or (row[f"{name}_low"] <= row[f"{name}_high"] and math.isfinite(row[name]))
+        assert row[name] is None or math.isfinite(row[name])
+        assert row[f"{name}_low"] is row[f"{name}_high"] is None
 
 
 def test_scores_are_pooled_over_pixels_not_averaged_over_images(run):
-    pool = Pools(run).pool("nested", SETTING)
+    pool = ScoredRun(run).sums("nested", SETTING)
     single = [pool.only([name]).scores() for name in pool.images]
     counts = np.array([s.pixels for s in single])
     assert counts.min() == 1  # the image that is nearly all void
@@ -74,26 +77,42 @@ def test_scores_are_pooled_over_pixels_not_averaged_over_images(run):
 
 def test_resampled_scores_equal_scores_of_the_drawn_images(run):
     for method in (*METHODS, UNCERTIFIED):
-        pool = Pools(run).pool(method, SETTING if method != UNCERTIFIED else None)
+        pool = ScoredRun(run).sums(method, SETTING if method != UNCERTIFIED else None)
         samples = pool.resampled(draws=25, seed=3)
         for draw, weights in enumerate(resample_weights(4, draws=25, seed=3)):
             expected = pool.scores(weights)
             for name in SCORES:
                 value = getattr(expected, name)
                 if value is not None:
-                    assert samples[name][draw] == pytest.approx(value)
+                    assert samples[name][draw] == pytest.approx(value, nan_ok=True)
 
 
 def test_gains_are_relative_to_segcertify_at_the_same_setting(run):
-    rows = tables.score_rows(Pools(run), draws=50)
-    for row in rows[1:]:
-        baseline = next(r for r in rows[1:] if r["method"] == "segcertify" and r["n"] == row["n"])
-        if row["method"] == "segcertify":
-            assert "cig_gain" not in row
-        else:
-            assert row["cig_gain"] == pytest.approx(row["cig"] / baseline["cig"] - 1)
-            assert row["abstain_gain"] == pytest.approx(row["abstain"] / baseline["abstain"] - 1)
-            assert row["cig_gain_low"] <= row["cig_gain_high"]
+    scored = ScoredRun(run)
+    rows = tables.score_table(scored, draws=5).rows[1:]
+    gains = tables.gain_table(scored, draws=50).rows
+    assert len(gains) == 2 * (len(METHODS) - 1)
+    for gain in gains:
+        ours, baseline = (
+            next(r for r in rows if r["method"] == method and r["n"] == gain["n"])
+            for method in (gain["method"], "segcertify")
+        )
+        for name in tables.GAINS:
+            assert gain[f"{name}_gain"] == pytest.approx(ours[name] / baseline[name] - 1)
+        assert gain["cig_gain_low"] is gain["cig_gain_high"] is None
+
+
+def test_few_images_have_no_intervals_and_many_have(run, monkeypatch):
+    scored = ScoredRun(run)
+    assert len(scored.images) < pooling.LEAST_IMAGES
+    table = tables.score_table(scored, draws=20)
+    assert "No intervals: they need at least 20 images." in table.note
+    monkeypatch.setattr(pooling, "LEAST_IMAGES", len(scored.images))
+    table = tables.score_table(scored, draws=20)
+    assert "Brackets: 95% intervals" in table.note
+    assert all(row["cig_low"] <= row["cig_high"] for row in table.rows)
+    gains = tables.gain_table(scored, draws=20).rows
+    assert all(row["cig_gain_low"] <= row["cig_gain_high"] for row in gains)
 
 
 def test_a_baseline_of_zero_has_no_relative_gain():
@@ -104,15 +123,18 @@ def test_a_baseline_of_zero_has_no_relative_gain():
 
 
 def test_tables_say_the_promise_in_every_format(run, tmp_path):
-    paths = tables.write(run, tmp_path, draws=20)
-    assert sorted(p.name for p in paths) == [f"{s}.{e}" for s in ("gains", "scores") for e in ("csv", "md", "tex")]
-    for stem in ("scores", "gains"):
-        assert run.manifest.promise() in (tmp_path / f"{stem}.md").read_text()
-        assert run.manifest.promise() in (tmp_path / f"{stem}.tex").read_text()
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "scores.csv").read_text())))
+    table = tables.score_table(ScoredRun(run), draws=20)
+    table.write(tmp_path / "new" / "scores")
+    texts = {path.suffix: path.read_text() for path in (tmp_path / "new").iterdir()}
+    assert sorted(texts) == [".csv", ".md", ".tex"]
+    assert run.manifest.guarantee() in texts[".md"]
+    assert run.manifest.guarantee() in texts[".tex"]
+    assert run.manifest.guarantee() in tables.gain_table(ScoredRun(run), draws=20).note
+    rows = list(csv.DictReader(io.StringIO(texts[".csv"])))
     assert len(rows) == 1 + 2 * len(METHODS)
-    assert "nan" not in "".join(p.read_text() for p in paths).lower().replace("nano", "")
-    assert float(rows[1]["cig_low"]) <= float(rows[1]["cig"]) <= float(rows[1]["cig_high"])
+    assert "nan" not in "".join(texts.values()).lower()
+    assert rows[1]["cig"]
+    assert rows[1]["cig_low"] == rows[1]["cig_high"] == ""
     assert [r["miou"] == "" for r in rows[1:4]] == [False, True, True]
 
 
@@ -126,68 +148,40 @@ def test_exports_quote_what_their_formats_would_read_otherwise():
     assert show(float("nan"), "score") == show(None, "percent") == "-"
 
 
-def test_published_figures_stand_beside_ours_only_for_the_papers_data_sets():
-    setting = Setting(0.25, 100, 0.75)
-    assert is_published("coco_stuff")
-    assert not is_published("camvid")
-    assert published_scores("cityscapes", "segcertify", setting) == {
-        "cig": 0.89,
-        "ccig": 0.65,
-        "miou": 0.37,
-        "abstain": 0.07,
-        "class_abstain": 0.21,
-    }
-    assert published_scores("cityscapes", "adaptive:0,0,0.25", setting)["cig"] == 0.90
-    assert published_scores("cityscapes", UNCERTIFIED) == {"cig": 0.9, "ccig": 0.47, "miou": 0.39}
-    assert published_scores("cityscapes", "nested", setting) == {}
-    assert published_scores("cityscapes", "segcertify", Setting(0.25, 200, 0.75)) == {}
-    assert published_boundary("acdc", "adaptive")["abstain_boundary"] == pytest.approx(0.25)
-    assert published_boundary("camvid", "adaptive") == {}
-
-
-def test_published_columns_appear_in_a_run_of_the_papers_setting(run, tmp_path):
-    folder = make_run(
-        tmp_path, dataset="acdc", sigmas=(0.25,), settings=((100, 0.75),), methods=("segcertify", "adaptive")
-    )
-    table = tables.score_table(folder, draws=10)
-    assert [r.get("published_cig") for r in table.rows] == [0.61, 0.67, 0.68]
-    assert "no targets" in table.note
-    near = boundaries.boundary_table(folder, Setting(0.25, 100, 0.75), draws=10)
-    assert [r["published_abstain"] for r in near.rows] == pytest.approx([0.218, 0.35, 0.202, 0.164, 0.25, 0.154])
-    assert "published_cig" not in tables.score_rows(Pools(run), draws=10)[1]
-
-
-def test_class_deltas_equal_brute_force_and_skip_classes_that_never_occur(run):
-    deltas = per_class.class_deltas(Pools(run), "nested", SETTING)
+def test_class_differences_equal_brute_force_and_skip_classes_that_never_occur(run):
+    overall, *rows = per_class.class_table(ScoredRun(run), "nested", SETTING).rows
     ours, theirs = (brute_force(run, method, SETTING) for method in ("nested", "segcertify"))
     gains = [mean_by_class(pixels, lambda p: p[3]) for pixels in (ours, theirs)]
     rates = [mean_by_class(pixels, lambda p: p[1]) for pixels in (ours, theirs)]
-    assert [d.name for d in deltas.classes] == [HIERARCHY.classes[c] for c in sorted(gains[0])]
-    assert len(deltas.classes) < 31
-    for delta, truth in zip(deltas.classes, sorted(gains[0]), strict=True):
-        assert delta.cig == pytest.approx(gains[0][truth] - gains[1][truth])
-        assert delta.certified == pytest.approx(rates[0][truth] - rates[1][truth])
-    assert deltas.overall.cig == pytest.approx(average(d.cig for d in deltas.classes))
-    assert deltas.overall.certified == pytest.approx(average(d.certified for d in deltas.classes))
-    assert per_class.to_table(deltas).rows[0]["name"] == "Overall"
+    assert {row["name"] for row in rows} == {HIERARCHY.classes[c] for c in gains[0]}
+    assert len(rows) < 31
+    for row in rows:
+        truth = HIERARCHY.classes.index(row["name"])
+        assert row["cig"] == pytest.approx(gains[0][truth] - gains[1][truth])
+        assert row["certified"] == pytest.approx(100 * (rates[0][truth] - rates[1][truth]))
+    assert [row["cig"] for row in rows] == sorted((row["cig"] for row in rows), reverse=True)
+    assert overall["name"] == "Overall"
+    for key in ("cig", "certified"):
+        assert overall[key] == pytest.approx(average(row[key] for row in rows))
 
 
 def test_level_shares_equal_brute_force_and_add_up_to_one(run):
-    found = levels.level_shares(Pools(run), SETTING)
-    assert found.methods == [m for m in METHODS if m != "sets:3"]
-    for method in found.methods:
+    rows = levels.level_table(ScoredRun(run), SETTING).rows
+    assert {row["name"] for row in rows} == {method_name(m) for m in METHODS if m != "sets:3"}
+    assert all(row["certified"] or row["abstained"] for row in rows)
+    for method in (m for m in METHODS if m != "sets:3"):
         pixels = brute_force(run, method, SETTING)
-        shares = [s for s in found.shares if s.method == method]
-        assert sum(s.certified + s.abstained for s in shares) == pytest.approx(1)
-        for share in shares:
-            here = [p for p in pixels if p[4] == share.level]
-            assert share.certified == pytest.approx(sum(p[1] for p in here) / len(pixels))
-            assert share.wrong == pytest.approx(sum(p[1] and not p[2] for p in here) / len(pixels))
-    assert all(row["certified"] or row["abstained"] for row in levels.to_table(found).rows)
+        shares = {row["level"]: row for row in rows if row["name"] == method_name(method)}
+        assert sum(s["certified"] + s["abstained"] for s in shares.values()) == pytest.approx(1)
+        for level, share in shares.items():
+            here = [p for p in pixels if f"H{p[4]}" == level]
+            assert share["certified"] == pytest.approx(sum(p[1] for p in here) / len(pixels))
+            assert share["wrong"] == pytest.approx(sum(p[1] and not p[2] for p in here) / len(pixels))
 
 
 def test_boundary_rows_equal_brute_force(run):
-    rows = boundaries.boundary_rows(Pools(run), SETTING, draws=20)
+    rows = boundaries.boundary_table(ScoredRun(run), SETTING, draws=20).rows
+    flat = {row["part"]: row for row in rows if row["method"] == "segcertify"}
     for row in (r for r in rows if r["method"] in ("segcertify", "nested")):
         near = {"all": None, "boundary": True, "non-boundary": False}[row["part"]]
 
@@ -198,21 +192,25 @@ def test_boundary_rows_equal_brute_force(run):
         assert row["pixels"] == len(pixels)
         assert row["cig"] == pytest.approx(average(p[3] for p in pixels))
         assert row["abstain"] == pytest.approx(average(not p[1] for p in pixels))
+        if row["method"] == "nested":
+            baseline = flat[row["part"]]["cig"]
+            assert row["cig_gain"] == (pytest.approx(row["cig"] / baseline - 1) if baseline else None)
 
 
-def test_images_without_a_boundary_leave_no_nan_anywhere_but_in_their_own_part(run, tmp_path):
-    pool = Pools(run).pool("nested", SETTING, boundary=True).only(["drive/2"])
-    assert pool.scores().pixels == 0
-    assert all(np.isnan(end) for end in pool.interval("cig", draws=10))
-    whole = Pools(run).pool("nested", SETTING, boundary=True)
-    assert all(math.isfinite(end) for end in whole.interval("ccig", draws=200))
-    text = boundaries.boundary_table(run, SETTING, draws=10).csv()
-    assert "nan" not in text
-    assert json.dumps(tables.score_rows(Pools(run), draws=10), allow_nan=False)
+def test_images_without_a_boundary_leave_no_nan_anywhere_but_in_their_own_part(run, monkeypatch):
+    monkeypatch.setattr(pooling, "LEAST_IMAGES", 1)
+    scored = ScoredRun(run)
+    whole = scored.sums("nested", SETTING, boundary=True)
+    single = whole.only(["drive/2"])
+    assert single.scores().pixels == 0
+    assert all(np.isnan(value) for value in single.row(["cig"], draws=10).values())
+    assert all(math.isfinite(value) for value in whole.row(["ccig"], draws=200).values())
+    assert "nan" not in boundaries.boundary_table(scored, SETTING, draws=10).csv()
+    assert json.dumps(tables.score_table(scored, draws=10).rows, allow_nan=False)
 
 
 def test_what_a_run_does_not_hold_is_refused(run):
     with pytest.raises(cs.InputError, match="must be of the run"):
-        Pools(run).pool("level:3", SETTING)
+        ScoredRun(run).sums("level:3", SETTING)
     with pytest.raises(cs.InputError, match="must be of the run"):
-        Pools(run).pool("nested", Setting(0.03, 61, 0.75))
+        ScoredRun(run).sums("nested", Setting(0.03, 61, 0.75))

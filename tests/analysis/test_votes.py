@@ -9,11 +9,10 @@ import pytest
 
 import certiseg as cs
 from certiseg.analysis import fluctuations, thresholds, tradeoff
-from certiseg.analysis.pooling import Pools
 from certiseg.cli import tune
-from certiseg.hierarchy import ROOT
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.manifest import Setting
+from certiseg.runs.pooling import ScoredRun
+from certiseg.runs.settings import Setting
 
 from .conftest import HIERARCHY, METHODS, SETTING, make_run
 
@@ -21,47 +20,47 @@ SCORES = ("cig", "ccig", "abstain", "class_abstain", "accuracy")
 
 
 def test_fluctuation_sets_equal_brute_force(run):
-    found = fluctuations.fluctuations(run, SETTING)
+    table = fluctuations.fluctuation_table(run, SETTING, most=1000)
     expected = Counter()
     for name in run.finished():
         votes, label = run.votes(name, SETTING), run.label(name)
         abstained = run.certificate(name, SETTING, "segcertify").abstained
         for row, column in np.argwhere(abstained & (label != 255)):
             expected[tuple(np.flatnonzero(votes.counts[row, column]).tolist())] += 1
-    assert {s.classes: s.pixels for s in found.sets} == expected
-    assert [s.pixels for s in found.sets] == sorted(expected.values(), reverse=True)
-    for each in found.sets:
-        holders = [v for v in range(len(HIERARCHY.vertices)) if set(each.classes) <= set(HIERARCHY.leaves(v))]
-        assert (each.cover == ROOT) == (not holders)
-    assert 0 <= found.covered <= 1
-    assert len(fluctuations.to_table(found).rows) == min(30, len(found.sets))
+    named = {", ".join(HIERARCHY.classes[c] for c in classes): classes for classes in expected}
+    assert {named[row["classes"]]: row["pixels"] for row in table.rows} == expected
+    assert [row["pixels"] for row in table.rows] == sorted(expected.values(), reverse=True)
+    covered = 0
+    for row in table.rows:
+        holders = [
+            v for v in HIERARCHY.vertices if set(named[row["classes"]]) <= set(HIERARCHY.leaves(HIERARCHY.id(v)))
+        ]
+        assert row["cover"] == (min(holders, key=HIERARCHY.generality) if holders else fluctuations.UNCOVERED)
+        covered += row["pixels"] if holders else 0
+    assert f"{covered / expected.total():.1%} of these pixels fall under one vertex" in table.note
+    assert len(fluctuations.fluctuation_table(run, SETTING).rows) == min(20, len(expected))
 
 
-def test_fluctuations_of_nothing_are_nothing(run):
-    found = fluctuations.Fluctuations(SETTING, HIERARCHY, (), 3)
-    assert np.isnan(found.covered)
-    assert "nowhere" in fluctuations.to_table(found).note
-    fluctuations.draw(found)
+def test_fluctuations_of_nothing_are_nothing(run, monkeypatch):
+    monkeypatch.setattr(fluctuations, "count_abstained_sets", lambda *_: Counter())
+    table = fluctuations.fluctuation_table(run, SETTING)
+    assert "nowhere" in table.note
+    assert fluctuations.draw(table).get_suptitle() == table.title
     assert fluctuations.count_sets(np.zeros((0, 31), bool)) == Counter()
 
 
-def test_tradeoff_covers_every_level_from_the_table_or_from_votes(run):
-    found = tradeoff.tradeoff(run, sigma=0.03, tau=0.75)
-    assert set(found.methods) == {*METHODS, "level:3"}
-    assert [p.n for p in found.of("level:3")] == [60, 100]
+@pytest.mark.parametrize("tau", [0.75, 0.6])
+def test_tradeoff_covers_every_level_from_the_table_or_from_votes(run, tau):
+    table = tradeoff.tradeoff_table(run, sigma=0.03, tau=tau)
+    assert {row["method"] for row in table.rows} == {*METHODS, "level:3"}
+    assert [row["n"] for row in table.rows if row["method"] == "level:3"] == [60, 100]
     labels = [run.label(name) for name in run.finished()]
-    for point in found.points:
-        setting = Setting(0.03, point.n, 0.75)
-        certificates = [run.certify(run.votes(name, setting), setting, point.method) for name in run.finished()]
-        expected = cs.evaluate(certificates, labels)
-        assert point.cig == pytest.approx(expected.cig)
-        assert point.certified == pytest.approx(1 - expected.abstain)
-
-
-def test_tradeoff_at_a_tau_the_run_did_not_ask_for(run):
-    found = tradeoff.tradeoff(run, sigma=0.03, tau=0.6, methods=("segcertify", "nested"))
-    assert all(np.isfinite([p.cig, p.certified]).all() for p in found.points)
-    assert len(found.points) == 4
+    for row in table.rows:
+        setting = Setting(0.03, row["n"], tau)
+        certificates = [run.certify(run.votes(name, setting), setting, row["method"]) for name in run.finished()]
+        expected = cs.score(certificates, labels)
+        assert row["cig"] == pytest.approx(expected.cig)
+        assert row["certified"] == pytest.approx(1 - expected.abstain)
 
 
 def test_draws_that_can_certify_nothing_are_left_out(run):
@@ -77,27 +76,27 @@ def test_tuned_scores_are_those_of_the_runs_own_certificates(tmp_path, changes):
     search = thresholds.search_thresholds(folder, SETTING, choose_on=1)
     assert len(search.functions) == 121
     for method, function in zip(methods, [(), (0, 0.1, 0.4), (0, 0, 0.25)], strict=True):
-        pool = Pools(folder).pool(method, SETTING)
-        for reported, images in ((False, search.images[:1]), (True, search.images[1:])):
-            ours = search.scores(reported=reported)[search.functions.index(function)]
-            expected = pool.only(images).scores()
+        sums = ScoredRun(folder).sums(method, SETTING)
+        for part in (search.chosen, search.reported):
+            ours = search.scores(part)[search.functions.index(function)]
+            expected = sums.only(search.images[part]).scores()
             for name in SCORES:
                 assert getattr(ours, name) == pytest.approx(getattr(expected, name), rel=1e-12)
 
 
 def test_the_choice_is_made_on_one_part_and_reported_on_the_other(run):
     search = thresholds.search_thresholds(run, SETTING)
-    chosen, reported = search.scores(reported=False), search.scores(reported=True)
+    chosen, reported = search.scores(search.chosen), search.scores(search.reported)
     best = search.ranked()[0]
     candidates = [i for i, f in enumerate(search.functions) if f != ()]
     assert chosen[best].cig == max(chosen[i].cig for i in candidates)
     assert search.choose_on == 2
-    assert search.pool(best).images == ("drive/2", "drive/3")
-    assert search.pool(best).scores().cig == pytest.approx(reported[best].cig)
-    table = thresholds.to_table(search, promise=run.manifest.promise(), draws=20)
+    assert search.sums(best, search.reported).images == ("drive/2", "drive/3")
+    assert search.sums(best, search.reported).scores().cig == pytest.approx(reported[best].cig)
+    table = thresholds.to_table(search, promise=run.manifest.guarantee(), draws=20)
     assert len(table.rows) == 121
     assert table.rows[0]["thresholds"] == "SegCertify"
-    assert run.manifest.promise() in table.note
+    assert run.manifest.guarantee() in table.note
 
 
 @pytest.mark.parametrize("choose_on", [0, 4, -1])
@@ -108,7 +107,7 @@ def test_a_part_without_images_is_refused(run, choose_on):
 
 def test_ties_go_to_fewer_abstentions_then_to_the_first(run):
     search = thresholds.search_thresholds(run, SETTING, functions=[(0.5, 0.5, 0.5), (0, 0, 0)])
-    scores = search.scores(reported=False)
+    scores = search.scores(search.chosen)
     assert thresholds.rank_functions([(), (1,), (2,)], [[scores[0]] * 3], "cig") == [1, 2]
 
 
@@ -135,7 +134,7 @@ def test_tune_takes_any_grid(run, tmp_path, capsys):
     text = capsys.readouterr().out
     assert "2 threshold functions" in text
     assert "first 3 images" in text
-    assert run.manifest.promise() in text
+    assert run.manifest.guarantee() in text
     assert ask(run, "--values", "0", "0.5", "--by", "ccig", "--out", str(tmp_path), "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["functions"] == 4
 

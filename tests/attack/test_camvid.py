@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import certiseg as cs
-from certiseg.attack.run import Attack, attack_certificate, within_radius
-from certiseg.attack.search import Search
+from certiseg.attack.run import Victim, attack_certificate, within_radius
+from certiseg.attack.settings import AttackSettings
 from certiseg.datasets import open_dataset
 from certiseg.images import read_image
 
@@ -18,9 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not ROOT.is_dir(), reason="needs the CamVid images of ../shared"),
 ]
 WINDOW = (slice(100, 228), slice(150, 310))
-SHORT = Attack(
-    multiples=(1, 64), targets=("all", "pixel"), search=Search(steps=6, restarts=1, samples=1, judges=1), draws=60
-)
+SHORT = AttackSettings(multiples=(1, 64), targets=("all", "pixel"), steps=6, restarts=1, samples=1, judges=1, draws=60)
 
 
 @pytest.mark.parametrize("index", [20, 90])
@@ -29,7 +27,7 @@ def test_certificates_hold_within_the_radius_and_fall_far_beyond(index: int) -> 
     image, label = sample.image[WINDOW], sample.label[WINDOW]
     votes = cs.sample(model, image, sigma=0.25, n=70)
     certificate = cs.certify(votes, cs.load_hierarchy("camvid"), method="nested", alpha=0.01)
-    outcomes = attack_certificate(model, read_image(image), certificate, SHORT, label=label)
+    outcomes = attack_certificate(model, Victim("camvid", read_image(image), certificate, label), SHORT)
     assert not within_radius(outcomes)
     by_name = {(o.target, o.multiple): o for o in outcomes}
     near, far = by_name["all", 1], by_name["all", 64]

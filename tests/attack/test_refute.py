@@ -11,14 +11,14 @@ from scipy.stats import beta
 import certiseg as cs
 from certiseg.attack.refute import judge, refutable_misses
 from certiseg.attack.report import page, rows_of, table_lines, verdict
-from certiseg.attack.run import Attack, Outcome, attack_certificate, within_radius
-from certiseg.attack.search import Search
+from certiseg.attack.run import Outcome, Victim, attack_certificate, within_radius
+from certiseg.attack.settings import AttackSettings
 from certiseg.attack.targets import target_of
 from certiseg.images import read_image
 
 from .small import SIDE, SIGMA, certificate, picture, red_model, share
 
-TINY = Attack(multiples=(1, 4, 16), search=Search(steps=8, restarts=2, samples=1, judges=2), draws=60)
+TINY = AttackSettings(multiples=(1, 4, 16), steps=8, restarts=2, samples=1, judges=2, draws=60)
 
 
 @pytest.mark.parametrize(("draws", "tested"), [(40, 1), (40, 256), (100, 172_800), (64, 172_800)])
@@ -63,9 +63,8 @@ def test_another_seed_gives_other_draws() -> None:
 )
 def test_nothing_is_refuted_within_the_radius_and_much_beyond(noise: str, method: str) -> None:
     label = np.zeros((SIDE, SIDE), np.uint8)
-    outcomes = attack_certificate(
-        red_model(), read_image(picture()), certificate(noise, method), TINY, image="red", label=label
-    )
+    victim = Victim("red", read_image(picture()), certificate(noise, method), label)
+    outcomes = attack_certificate(red_model(), victim, TINY)
     assert not within_radius(outcomes)
     assert {(o.target, o.multiple) for o in outcomes} == {
         (target, multiple) for target in ("all", "pixel", "patch") for multiple in TINY.multiples
@@ -82,7 +81,9 @@ def test_certificates_that_promise_too_much_are_refuted() -> None:
     """The attack has teeth: the same labels with four times the radius do not hold within it."""
     made = certificate()
     wrong = replace(made, radius=4 * made.radius)
-    outcomes = attack_certificate(red_model(), read_image(picture()), wrong, replace(TINY, multiples=(1,)))
+    outcomes = attack_certificate(
+        red_model(), Victim("red", read_image(picture()), wrong), replace(TINY, multiples=(1,))
+    )
     assert within_radius(outcomes)
     assert "refuted within R**" in verdict(outcomes)
 
@@ -108,17 +109,25 @@ def test_the_page_says_what_was_refuted_and_what_not() -> None:
         "accuracy": 0.75,
     }
     assert "| all | 2 R | 0.200 | 1 of 2 | 40 of 400 (10.00%) |" in "\n".join(table_lines(outcomes))
-    text = page(outcomes, TINY, facts="facts", grey="grey", clean=0.9)
+    text = page(outcomes, TINY, certificate(), clean=[0.875, None], minutes=2)
+    assert "2 images, method segcertify, sigma = 0.25" in text
+    assert "Without any perturbation the accuracy is 0.875." in text
     assert "None of 100 attacked certificates was refuted within R" in text
     assert "1 of 2 attacks refuted at least one" in text
     assert "{" not in text
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    for wrong in ({"multiples": ()}, {"multiples": (2, 1)}, {"alpha": 0.0}, {"seed": 0}):
+    for wrong in (
+        {"multiples": ()},
+        {"multiples": (2, 1)},
+        {"attack_alpha": 0.0},
+        {"attack_seed": 0},
+        {"targets": ("edge",)},
+    ):
         with pytest.raises(cs.InputError, match="must"):
-            Attack(**wrong)  # type: ignore[arg-type]
+            AttackSettings(**wrong)  # type: ignore[arg-type]
     made = certificate()
     flat = cs.certify(made.votes, method="segcertify", tau=0.5, alpha=0.01)
     with pytest.raises(cs.InputError, match=r"tau must be above 0\.5"):
-        attack_certificate(red_model(), read_image(picture()), flat, TINY)
+        attack_certificate(red_model(), Victim("red", read_image(picture()), flat), TINY)

@@ -8,20 +8,21 @@ import torch
 
 import certiseg as cs
 from certiseg.attack.loss import Loss, require_gradient
-from certiseg.attack.search import Search, distance, find_perturbation, perturbed_image
+from certiseg.attack.search import distance, find_perturbation, perturbed_image
+from certiseg.attack.settings import AttackSettings
 from certiseg.attack.targets import target_of
 from certiseg.images import read_image
-from certiseg.models.compact import compact
+from certiseg.models.compact import load_compact
 from certiseg.models.segmenter import Segmenter, as_segmenter
 from certiseg.models.synthetic import synthetic_scene
 
 from .small import SIGMA, certificate, picture, red_model
 
-SEARCH = Search(steps=10, restarts=2, samples=2)
+SEARCH = AttackSettings(steps=10, restarts=2, samples=2)
 
 
 def find(size: float, target: str = "pixel", **other: object) -> np.ndarray:
-    options = {"size": size, "sigma": SIGMA, "search": SEARCH, "seed": 1, **other}
+    options = {"size": size, "sigma": SIGMA, "attack": SEARCH, "seed": 1, **other}
     return find_perturbation(red_model(), read_image(picture()), target_of(certificate(), target), **options)  # type: ignore[arg-type]
 
 
@@ -69,11 +70,10 @@ def test_a_search_from_a_smaller_ball_is_no_worse_and_the_same_seed_gives_the_sa
 
 
 def test_gradients_pass_through_the_up_sampling_of_a_real_network() -> None:
-    torch.manual_seed(0)
-    model = Segmenter(compact(3).eval().double(), num_classes=3)
+    model = Segmenter(load_compact().double(), num_classes=31)
     rng = np.random.default_rng(0)
     votes = cs.Votes.from_predictions(
-        np.moveaxis(rng.dirichlet(np.ones(3), (2, 40, 48)), -1, 1), np.zeros((60, 40, 48), np.uint8), sigma=0.25
+        np.moveaxis(rng.dirichlet(np.ones(31), (2, 40, 48)), -1, 1), np.zeros((60, 40, 48), np.uint8), sigma=0.25
     )
     made = cs.certify(votes, method="segcertify", alpha=0.9, tau=0.5)
     loss = Loss(model, target_of(made, "pixel"))
@@ -108,4 +108,4 @@ def test_models_without_gradients_are_refused_with_a_sentence() -> None:
         require_gradient(Segmenter(torch.nn.Identity(), arrays="numpy"))
     require_gradient(as_segmenter(torch.nn.Identity()))
     with pytest.raises(cs.InputError, match="steps must be at least 1"):
-        Search(steps=0)
+        AttackSettings(steps=0)

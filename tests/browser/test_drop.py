@@ -9,7 +9,7 @@ import pytest
 import certiseg as cs
 from tests.browser.test_page import check_map
 from tests.viewer import tiny
-from tests.viewer.test_drops import picture
+from tests.viewer.test_uploads import picture
 
 DROP = """({ name, content }) => {
     const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
@@ -29,7 +29,7 @@ class Slow(tiny.Network):
 
 
 def slow_model():
-    return tiny.model().adjusted(model=Slow())
+    return tiny.model().adjusted(model=Slow().eval())
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ def test_a_dropped_image_grows_into_its_certificate(open_page, run):
     check_map(visit, certificate)
     assert 0 < certificate.abstain_rate < 1
     assert cs.verify(stored[0], model=tiny.model(), image=stored[0].with_name(f"{stored[0].name[:-16]}.png")).passed
-    assert visit.page.locator("#banner-title").inner_text() == "A certificate of this run"
+    assert visit.page.locator("#banner-title").inner_text() == "The promise of this run"
     with visit.page.expect_download() as download:
         visit.page.locator("#drop-link").click()
     assert download.value.path().read_bytes() == stored[0].read_bytes()
     visit.slide("tau", 0.6)
-    assert visit.page.locator("#banner-title").inner_text() == "Exploring: not a certificate"
+    assert visit.page.locator("#banner-title").inner_text() == "Exploration: not a certificate"
     check_map(visit, cs.certify(certificate.votes, run.manifest.tree, tau=0.6, alpha=0.01, test="anytime"))
     visit.page.reload()
     visit.settle()
@@ -100,7 +100,7 @@ def test_what_is_no_image_is_told(open_page):
     visit = open_page()
     drop(visit, b"not an image", "notes.png")
     visit.wait("document.getElementById('drop-error').textContent")
-    assert visit.page.locator("#drop-error").inner_text().startswith("notes.png: must be a PNG")
+    assert visit.page.locator("#drop-error").inner_text().startswith("notes.png must be a PNG")
     assert visit.errors != []  # the browser itself notes the status 400
     visit.errors.clear()
     visit.page.locator("#file").set_input_files({"name": "b.png", "mimeType": "image/png", "buffer": picture(9)})

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import certiseg as cs
-from certiseg.palette import palette
+from certiseg.render.colours import palette
 from certiseg.viewer.pixel import why
 from certiseg.viewer.reasons import REASONS, reason_map
+from certiseg.words import rounded_down
 from tests.viewer.test_map import certificate_of
 
 HATCH = {(255, 255, 255), (206, 206, 214)}
@@ -36,11 +37,11 @@ def test_open_shows_images_maps_and_scores(open_page, run):
     assert names == ["scene 0", "scene 1", "scene 2"]
     check_map(visit, expected(run))
     check_map(visit, expected(run, method="segcertify"), "b")
-    scores = cs.evaluate(expected(run), run.label("scene 0"))
+    scores = cs.score(expected(run), run.label("scene 0"))
     row = visit.page.locator("#numbers-a").inner_text()
     assert f"{scores.cig:.4f}" in row
     assert f"{scores.abstain * 100:.2f} %" in row or f"{expected(run).abstain_rate * 100:.2f} %" in row
-    assert visit.page.locator("#banner-title").inner_text() == "A certificate of this run"
+    assert visit.page.locator("#banner-title").inner_text() == "The promise of this run"
     truth = run.label("scene 0")
     shown = visit.pixels("truth")[..., :3]
     np.testing.assert_array_equal(shown[truth != 255], palette(run.manifest.tree)[truth[truth != 255]])
@@ -56,9 +57,9 @@ def test_moving_tau_moves_the_abstained_pixels_exactly(open_page, run):
         if certificate is not None:
             check_map(visit, certificate)
             check_map(visit, expected(run, method="segcertify", tau=tau), "b")
-            assert f"{certificate.radius:.4f}" in visit.page.locator("#numbers-a").inner_text()
+            assert rounded_down(certificate.radius, 4) in visit.page.locator("#numbers-a").inner_text()
         counts.append(int(abstained(visit.pixels()).sum()))
-        assert visit.page.locator("#banner-title").inner_text() == "Exploring: not a certificate"
+        assert visit.page.locator("#banner-title").inner_text() == "Exploration: not a certificate"
         assert f"tau {tau:g} instead of 0.75" in visit.page.locator("#banner-text").inner_text()
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[-1]
@@ -99,7 +100,7 @@ def test_sliders_of_the_methods(open_page, run):
     check_map(visit, expected(run, method="adaptive", thresholds="0.3,0.3,0.3", alpha=0.0001, correction="by"))
     visit.page.get_by_role("button", name="Back to the run's settings").click()
     visit.settle()
-    assert visit.page.locator("#banner-title").inner_text() == "A certificate of this run"
+    assert visit.page.locator("#banner-title").inner_text() == "A comparison, not the promise"
 
 
 def test_hovering_tells_the_library_s_numbers(open_page, run):
@@ -116,7 +117,7 @@ def test_hovering_tells_the_library_s_numbers(open_page, run):
         vertices = list(dict.fromkeys(int(v) for v in tree.ancestors[candidate]))
         assert [text.split()[0] for text in path] == [str(counts[tree.members[v]].sum()) for v in vertices]
         radius = visit.page.locator(".facts").inner_text()
-        assert f"{certificate.radius_map[row, column]:.4f}" in radius
+        assert rounded_down(certificate.radius_map[row, column], 4) in radius
 
 
 def test_a_pinned_pixel_stays_and_moves_by_key(open_page):
@@ -130,7 +131,12 @@ def test_a_pinned_pixel_stays_and_moves_by_key(open_page):
     visit.settle()
     assert "row 4, column 4, pinned" in visit.page.locator("#inspector").inner_text()
     visit.page.keyboard.press("Escape")
-    assert "Point at a pixel" in visit.page.locator("#inspector").inner_text()
+    visit.settle()
+    assert "row 10, column 10" in visit.page.locator("#inspector").inner_text()
+    assert "pinned" not in visit.page.locator("#inspector").inner_text()
+    visit.page.mouse.move(1, 1)
+    visit.settle()
+    assert not visit.page.locator(".inspector").is_visible()
 
 
 def test_highlight_what_is_certified_not_to_be(open_page, run):
@@ -162,7 +168,7 @@ def test_reasons_and_radii_in_colours(open_page, run):
     visit.page.locator("#colours").select_option("radius")
     visit.settle()
     np.testing.assert_array_equal(abstained(visit.pixels()), certificate.radius_map == 0)
-    assert f"R = {certificate.radius:.3f}" in visit.page.locator("#legend").inner_text()
+    assert f"R = {rounded_down(certificate.radius, 3)}" in visit.page.locator("#legend").inner_text()
 
 
 def test_zoom_and_pan_in_step(open_page):
@@ -274,7 +280,7 @@ def test_two_tabs_of_fifty_moves_a_second(open_page, app):
     import psutil
 
     tabs = [open_page(), open_page()]
-    newest = app.state.viewer.newest
+    newest = app.state.viewer.latest_only
     drag = """async () => { for (let move = 0; move < 100; move++) {
         const slider = document.getElementById("tau");
         slider.value = 0.5 + (move % 50) / 105; slider.dispatchEvent(new Event("input"));

@@ -22,7 +22,7 @@ CERTIFY = ["--method", "segcertify", "-n", "120", "--alpha", "0.01"]
 @pytest.fixture
 def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A picture, and a model for it in place of the one that the options name."""
-    monkeypatch.setattr("certiseg.models.load.load_model", lambda *_, **__: red_model())
+    monkeypatch.setattr("certiseg.models.choice.load_model", lambda *_, **__: red_model())
     path = tmp_path / "red.png"
     Image.fromarray(picture()).save(path)
     return str(path)
@@ -80,7 +80,7 @@ def test_what_cannot_be_attacked_is_a_sentence_and_exit_code_2(
     from certiseg.models.synthetic import SyntheticSegmenter
 
     model = SyntheticSegmenter(np.full((18, 18, 2), 0.5))
-    monkeypatch.setattr("certiseg.models.load.load_model", lambda *_, **__: model)
+    monkeypatch.setattr("certiseg.models.choice.load_model", lambda *_, **__: model)
     assert main(["attack", image]) == 2
     assert "torch module that gives scores" in capsys.readouterr().err
 

@@ -57,7 +57,7 @@ def refused(capsys, out, *arguments):
 @pytest.mark.parametrize("method", ["segcertify", "adaptive", "level", "nested", "sets"])
 def test_certify_writes_four_files_that_agree(method, scene, tmp_path, capsys):
     out = tmp_path / "out"
-    options = ["--level", 1, "--thresholds", "0,0,0.25"]
+    options = {"level": ["--level", 1], "adaptive": ["--thresholds", "0,0,0.25"]}.get(method, [])
     assert run("certify", scene, "--model", "synthetic", "--method", method, "--out", out, *options) == 0
     assert "With probability at least 0.999" in capsys.readouterr().out
     certificate = cs.load_certificate(out / "scene.certificate.npz")
@@ -94,7 +94,7 @@ def test_stopping_early_is_recorded_and_verifies(scene, tmp_path):
     assert summary["settings"]["test"] == "anytime"
     assert summary["n"] < 400
     assert summary["model"]["stop"] == {
-        "rule": "undecided", "share": 0.05, "n_max": 400, "method": "nested", "asked_every": 20
+        "rule": "undecided", "share": 0.05, "n_max": 400, "method": "nested", "measures": True, "asked_every": 20
     }  # fmt: skip
     certificate = out / "scene.certificate.npz"
     assert run("verify", certificate, "--model", "synthetic", "--image", scene) == 0
@@ -106,7 +106,8 @@ def test_stopping_early_is_recorded_and_verifies(scene, tmp_path):
 def test_the_batch_size_is_measured_within_the_memory_and_recorded(scene, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "certiseg.models.batching.measured_batch_size", lambda model, size, memory: asked.append((size, memory)) or 3
+        "certiseg.models.batching.measured_batch_size",
+        lambda model, size, memory, channels: asked.append((size, memory)) or 3,
     )
     assert run("certify", scene, "--model", "synthetic", "--out", tmp_path / "out", "--memory", "500MB") == 0
     assert asked == [((96, 128), 500_000_000)]
@@ -213,7 +214,7 @@ def test_unknown_commands_and_options_are_one_sentence(capsys):
 
 
 def test_ctrl_c_while_the_commands_are_read_is_one_word(capsys, monkeypatch):
-    def interrupted():
+    def interrupted(*_: object):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("certiseg.cli.build_parser", interrupted)

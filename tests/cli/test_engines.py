@@ -39,6 +39,8 @@ def test_ctrl_c_leaves_a_folder_to_go_on_with(data, capsys):  # noqa: F811
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in errors
+    assert b"interrupted; " in errors
+    assert b"the same command goes on from there" in errors
     assert not (data / "stopped/table.parquet").exists()
     assert subprocess.run(command, capture_output=True).returncode == 0
     plain = [*command, "--out", "plain"]
@@ -54,8 +56,8 @@ def test_ctrl_c_leaves_a_folder_to_go_on_with(data, capsys):  # noqa: F811
         (["--shard", "5/4"], "i in 1..k"),
         (["--shard", "1/4"], "at most as many shards as images, 3"),
         (["--workers", "0"], "workers must be at least 1"),
-        (["--threads", "0"], "--threads must be at least 1"),
-        (["--workers", "2", "--draws-per-task", "-1"], "draws per task must be at least 1"),
+        (["--threads", "0"], "threads must be at least 1"),
+        (["--workers", "2", "--draws-per-task", "-1"], "draws_per_task must be at least 1"),
         (["--workers", "2", "--timeout", "0"], "timeout must be a positive number"),
         (["--device", "warp"], "device must be one of this machine"),
         (["--device", "cuda"], "device must be one of this machine"),

@@ -61,14 +61,14 @@ def test_a_folder_is_evaluated_resumed_and_protected(data, capsys):
     assert all(0 <= row["cig"] <= 1 for row in scores[1:])
     assert evaluate("--setting", "60:0.75", "100:0.8", "--sigma", "0.1") == 0
     text = capsys.readouterr().out
-    assert "3 images of folder, guaranteed per image with probability 0.999" in text
+    assert "3 images of folder; promise: segcertify at sigma = 0.1, n = 60, tau = 0.75, guaranteed per image" in text
     assert evaluate("--setting", "60:0.75", "100:0.8", "--sigma", "0.2") == 2
     assert "sigmas" in capsys.readouterr().err
 
 
 def test_a_broken_label_is_named_and_left_out(data, capsys):
     Image.fromarray(np.zeros((24, 30), np.uint8)).save(data / "data/labels/1.png")
-    assert evaluate() == 1
+    assert evaluate() == 3
     text = capsys.readouterr().out
     assert "2 images of folder" in text
     assert "left out: 1:" in text
@@ -102,9 +102,132 @@ def test_bad_input_is_one_sentence_before_anything_is_written(arguments, key, da
 
 def test_a_measured_batch_size_is_kept_with_the_run(data, monkeypatch):
     measured = iter([3, 5])
-    monkeypatch.setattr("certiseg.models.batching.measured_batch_size", lambda *_, memory: next(measured))
+    monkeypatch.setattr("certiseg.runs.prepare.measured_batch_size", lambda *_, **__: next(measured))
     run = ["--setting", "60:0.75", "--methods", "segcertify", "--memory", "1GiB"]
     assert evaluate(*run) == 0
     assert json.loads((data / "run/manifest.json").read_text())["batch_size"] == 3
     assert evaluate(*run) == 0, "resumed with what was recorded, not measured again"
     assert next(measured) == 5
+
+
+def test_lines_in_json_tell_how_far_a_run_is_and_what_it_found_when_resumed(data, capsys):
+    run = ["--setting", "60:0.75", "--methods", "segcertify", "--log-format", "json"]
+    for expected in (3 * 70, 0):
+        assert evaluate(*run) == 0
+        lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+        assert lines[0]["event"] == "note"
+        last = lines[-1]
+        assert (last["images_done"], last["images"], last["draws_done"], last["draws"]) == (3, 3, 210, 210)
+        assert (last["images_per_hour"] > 0) == (expected > 0), "what an earlier start did is no speed of this one"
+
+
+def test_when_no_image_can_be_read_the_reasons_are_shown(data, capsys):
+    for path in (data / "data/images").iterdir():
+        path.write_bytes(b"no image")
+    assert evaluate() == 2
+    error = capsys.readouterr().err
+    assert "must have a readable image, got none" in error
+    assert error.count("must be a readable image") == 3
+
+
+def test_an_image_that_is_larger_than_the_first_decides_which_n_is_enough(data, capsys):
+    rng = np.random.default_rng(0)
+    Image.fromarray(rng.integers(0, 256, (240, 320, 3), dtype=np.uint8)).save(data / "data/images/2.png")
+    Image.fromarray(rng.integers(0, 4, (240, 320), dtype=np.uint8)).save(data / "data/labels/2.png")
+    assert evaluate("--setting", "50:0.75") == 2
+    assert "n must be at least" in capsys.readouterr().err
+    assert not (data / "run").exists()
+
+
+def test_what_nobody_has_foreseen_is_one_sentence_and_an_exit_code_of_its_own(data, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError("unforeseen\nhere")
+
+    monkeypatch.setattr("certiseg.runs.evaluate.evaluate", fail)
+    assert evaluate() == 70
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "ZeroDivisionError: unforeseen here (test_evaluate.py, line" in error
+
+
+def test_verify_checks_a_whole_run_and_repair_lets_it_be_drawn_again(data, capsys):
+    run = ["--setting", "60:0.75", "--methods", "segcertify"]
+    assert evaluate(*run) == 0
+    capsys.readouterr()
+    assert main(["verify", "run"]) == 0
+    assert "run: verified (3 images, 3 certificates recomputed, votes not redrawn)" in capsys.readouterr().out
+    before = (data / "run/votes/1.sigma0.25.npz").read_bytes()
+    (data / "run/votes/1.sigma0.25.npz").write_bytes(before[:-1] + b"?")
+    assert main(["verify", "run", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)[0]
+    assert [problem["image"] for problem in found["problems"]] == ["1"]
+    assert evaluate(*run) == 2
+    assert "certiseg verify run --repair" in capsys.readouterr().err
+    assert main(["verify", "run", "--repair"]) == 1
+    assert "repaired: 1 images set back" in capsys.readouterr().out
+    assert main(["verify", "run"]) == 1
+    assert "not finished: 1 images (first: 1); resume the run" in capsys.readouterr().out
+    assert evaluate(*run) == 0
+    assert (data / "run/votes/1.sigma0.25.npz").read_bytes() == before
+    assert main(["verify", "run"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["verify", "data"], "must be a run folder"),
+        (["verify", "data", "--model", "compact"], "RUN must be given without"),
+        (["verify", "tiny.yaml", "--repair"], "--repair must be given with a run folder"),
+    ],
+)
+def test_verify_says_what_it_cannot_check(arguments, sentence, data, capsys):
+    assert main(arguments) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_run_along_a_threat_is_verified_reported_and_swept(data, capsys):
+    along = ["--threat", "fog", "--scale", "0.5", "--airlight", "0.7", "--up-to", "0.6", "--setting", "60:0.75"]
+    assert evaluate(*along, "--methods", "nested", "sets", "--json") == 0
+    scores = json.loads(capsys.readouterr().out)["scores"]
+    assert {(row["sigma"], row["covered"]) for row in scores[1:]} == {(0.0, "fog of density up to 50 %")}
+    assert evaluate(*along, "--methods", "nested", "sets") == 0
+    assert "for fog of density up to 50 % (fog of airlight 0.7" in capsys.readouterr().out
+    assert evaluate(*along[:4], *along[6:], "--methods", "nested", "sets") == 2
+    assert "threat: {'name': 'fog'" in capsys.readouterr().err
+    assert main(["verify", "run"]) == 0
+    assert main(["report", "run", "--out", "page.html", "--images", "0"]) == 0
+    assert "drawn at 2 anchors" in (data / "page.html").read_text("utf-8")
+    capsys.readouterr()
+    model = ["--model", "torch:evaluated_networks:small", "--hierarchy", "tiny.yaml"]
+    sweep = ["attack", "run", "--root", "data", "--first", "1", *model, "--sweep-steps", "2", "--draws", "40"]
+    assert main([*sweep, "--json"]) == 0
+    steps = json.loads(capsys.readouterr().out)["steps"]
+    assert sorted({step["t"] for step in steps if step["inside"]})[-1] == pytest.approx(2 * 0.5 * np.log(2))
+    assert main([*sweep, "--threat", "dark", "--scale", "0.5"]) == 2
+    assert "--threat must be that of the run, fog, or left out, got dark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--up-to", "1"], "--up-to must come with --threat, got it alone"),
+        (["--threat", "fog"], "--scale must be given with --threat fog"),
+        (["--threat", "fog", "--scale", "-1"], "scale must be a positive number"),
+        (["--threat", "fog", "--scale", "1", "--airlight", "2"], r"airlight must lie in [0, 1], got 2"),
+        (["--threat", "fog", "--scale", "1", "--depth", "no.npy"], "--depth must be a file"),
+        (
+            ["--threat", "fog", "--scale", "1", "--depth", "depth.npy"],
+            "threat must be the same for all images of a run",
+        ),
+        (["--threat", "gamma", "--scale", "1", "--sigma", "0.1"], "sigma and radius must be 0 for gamma"),
+        (["--threat", "dark", "--scale", "0.01", "--up-to", "1"], "a scale of 0.03 would do"),
+        (["--radius", "0.1"], "radius must come with a threat"),
+    ],
+)
+def test_threats_that_cannot_be_are_one_sentence(data, capsys, options, words):
+    np.save(data / "depth.npy", np.ones((24, 32)))
+    assert evaluate(*options) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert len(told.strip().splitlines()) == 1
+    assert not (data / "run").exists()

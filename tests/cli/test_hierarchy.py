@@ -57,7 +57,7 @@ def test_check_accepts_a_good_file_and_compares_the_class_count(tmp_path, capsys
     file = tmp_path / "tiny.yaml"
     file.write_text(TREE)
     assert main(["hierarchy", "check", str(file), "--classes", "4"]) == 0
-    assert "4 classes, 3 levels" in capsys.readouterr().out
+    assert "4 classes in 3 levels" in capsys.readouterr().out
     assert main(["hierarchy", "check", str(file), "--classes", "5"]) == 2
     assert "5 classes" in capsys.readouterr().err
 

@@ -1,5 +1,10 @@
 """certiseg report: files in, one HTML file out; what cannot be reported is one sentence."""
 
+import io
+import shutil
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -32,7 +37,7 @@ def certificate(tmp_path_factory):
 
 
 def test_a_run_is_written_beside_itself_or_where_asked(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("certiseg.report.html.figure", lambda *_, **__: "")
+    monkeypatch.setattr("certiseg.report.run_report.figure", lambda *_, **__: "")
     assert report(run.path, "--images", 1) == 0
     assert "report.html" in capsys.readouterr().out
     text = (run.path / "report.html").read_text("utf-8")
@@ -83,3 +88,26 @@ def test_photographs_must_be_those_of_the_run(tmp_path, capsys):
     folder = make_run(tmp_path / "run", dataset="streets", methods=("segcertify",), settings=((60, 0.75),))
     assert report(folder.path, "--root", tmp_path) == 2
     assert "drive/0" in capsys.readouterr().err
+
+
+def a_label(kind):
+    """A label PNG that is not the one of the run: a header that lies, another size, or colours."""
+    written = io.BytesIO()
+    size = {"other size": (5, 7), "colours": (24, 32, 3), "huge header": (24, 32)}[kind]
+    Image.fromarray(np.zeros(size, np.uint8)).save(written, "PNG")
+    content = bytearray(written.getvalue())
+    if kind == "huge header":
+        content[16:24] = struct.pack(">II", 2**31 - 1, 2**31 - 1)
+        content[29:33] = struct.pack(">I", zlib.crc32(bytes(content[12:29])))
+    return bytes(content)
+
+
+@pytest.mark.parametrize("command", ["report", "tune"])
+@pytest.mark.parametrize("kind", ["huge header", "other size", "colours"])
+def test_a_label_that_was_replaced_is_one_sentence(kind, command, run, tmp_path, capsys):
+    folder = shutil.copytree(run.path, tmp_path / "run")
+    next((folder / "labels").glob("*.png")).write_bytes(a_label(kind))
+    assert main([command, str(folder)]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith(f"certiseg {command}: error: ")
+    assert "must be undamaged, but its bytes are not those that were written" in error

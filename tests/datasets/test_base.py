@@ -5,16 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certiseg.datasets.base import Dataset, Entry, list_entries, read_classes, read_label
+from certiseg.datasets.base import Dataset, Files, list_files
+from certiseg.datasets.coding import plain_ids
+from certiseg.datasets.layout import read_classes
 from certiseg.errors import InputError
 
+CODING = plain_ids(3)
 LABEL = np.array([[0, 1, 2, 255, 0, 1]] * 4, np.uint8)
 
 
 def dataset(root: Path, save, label: np.ndarray = LABEL) -> Dataset:
     save("images/a.png")
     save("labels/a.png", label)
-    return Dataset("test", ("x", "y", "z"), list_entries(root / "images", root / "labels"))
+    return Dataset("test", list_files(root / "images", root / "labels", CODING), classes=("x", "y", "z"))
 
 
 def test_a_sample(tmp_path: Path, save) -> None:
@@ -55,30 +58,31 @@ def test_bad_labels(tmp_path: Path, save, refuse, label: np.ndarray, words: str)
 def test_a_missing_label_is_told_on_reading(tmp_path: Path, save, refuse) -> None:
     data = dataset(tmp_path, save)
     save("images/b.png")
-    data = Dataset("test", data.classes, list_entries(tmp_path / "images", tmp_path / "labels"))
+    data = Dataset("test", list_files(tmp_path / "images", tmp_path / "labels", CODING), classes=data.classes)
     assert data[0].label is not None
-    refuse(lambda: data[1], tmp_path / "labels/b.png", "must be a label file, got nothing there")
+    refuse(lambda: data[1], tmp_path / "labels/b.png", "which is not there")
 
 
 def test_empty_folder_missing_folder_no_label_at_all(tmp_path: Path, save, refuse) -> None:
     (tmp_path / "empty").mkdir()
-    refuse(lambda: list_entries(tmp_path / "empty", None), "must hold png or jpg images, got none")
-    refuse(lambda: list_entries(tmp_path / "nowhere", None), "must be a folder")
+    refuse(lambda: list_files(tmp_path / "empty", None, CODING), "must hold png or jpg images, got none")
+    refuse(lambda: list_files(tmp_path / "nowhere", None, CODING), "must be a folder")
     save("images/a.png")
-    refuse(lambda: list_entries(tmp_path / "images", tmp_path / "empty"), "must hold label maps such as a.png, got an")
+    found = tmp_path / "images", tmp_path / "empty"
+    refuse(lambda: list_files(*found, CODING), "must hold label maps such as a.png, got an")
 
 
 def test_one_name_twice(tmp_path: Path, save, refuse) -> None:
     for name in ("a.png", "a.jpg"):
         save(name)
-    refuse(lambda: list_entries(tmp_path, None), "must hold one file per name")
-    entries = [Entry("a", tmp_path / "a.png", None)] * 2
-    refuse(lambda: Dataset("mine", ("x",), entries), "mine must name each image once, got 'a' twice")
+    refuse(lambda: list_files(tmp_path, None, CODING), "must hold one file per name")
+    entries = [Files("a", tmp_path / "a.png", None, CODING)] * 2
+    refuse(lambda: Dataset("mine", entries, classes=("x",)), "mine must name each image once, got 'a' twice")
 
 
 def test_number_of_classes(refuse) -> None:
-    refuse(lambda: Dataset("mine", (), []), "classes must be 1 to 255 names, got 0")
-    refuse(lambda: Dataset("mine", [str(i) for i in range(256)], []), "got 256")
+    refuse(lambda: Dataset("mine", [], classes=()), "classes must be 1 to 255 names, got 0")
+    refuse(lambda: Dataset("mine", [], classes=[str(i) for i in range(256)]), "got 256")
 
 
 def test_class_lists(tmp_path: Path, refuse) -> None:
@@ -91,19 +95,19 @@ def test_class_lists(tmp_path: Path, refuse) -> None:
     refuse(lambda: read_classes(tmp_path / "none.txt"), "must be a readable list of class names")
 
 
-def test_labels_by_class_count(tmp_path: Path, save) -> None:
-    assert read_label(save("l.png", LABEL), num_classes=3).tolist() == LABEL.tolist()
-    with pytest.raises(InputError, match="got 2"):
-        read_label(tmp_path / "l.png", num_classes=2)
+def test_images_without_labels(tmp_path: Path, save) -> None:
+    save("a.png")
+    (entry,) = list_files(tmp_path, None, CODING)
+    assert entry.read().label is None
 
 
 def test_parts_are_disjoint_and_first_is_by_name(tmp_path: Path) -> None:
-    entries = [Entry(f"{index:02d}", tmp_path, None) for index in range(25)]
-    train, val = Dataset("t", ("a",), entries, split="x", hierarchy="y").held_out()
+    entries = [Files(f"{index:02d}", tmp_path, None, CODING) for index in range(25)]
+    train, val = Dataset("t", entries, classes=("a",), split="x", hierarchy="y").held_out()
     assert val.names == ("09", "19")
     assert (val.split, val.hierarchy) == ("x", "y")
     assert sorted(train.names + val.names) == [f"{index:02d}" for index in range(25)]
-    backwards = Dataset("t", ("a",), entries[::-1])
+    backwards = Dataset("t", entries[::-1], classes=("a",))
     assert backwards.first(2).names == ("00", "01")
     assert len(backwards.first(99)) == 25
     with pytest.raises(InputError, match="first must be at least 1, got 0"):

@@ -58,7 +58,7 @@ def test_faults_of_one_sample_leave_the_others(tmp_path, save, refuse) -> None:
     (tmp_path / "leftImg8bit/val/f/f_0_leftImg8bit.png").write_bytes(b"no image")
     data = open_dataset("cityscapes", tmp_path)
     assert data[0].label is not None
-    refuse(lambda: data[1], tmp_path / "gtFine/val/b/b_0_gtFine_labelIds.png", "got nothing there")
+    refuse(lambda: data[1], tmp_path / "gtFine/val/b/b_0_gtFine_labelIds.png", "which is not there")
     refuse(lambda: data[2], "c_0_gtFine_labelIds.png must hold label ids 0 to 33, or -1 or 255 for void, got 34")
     refuse(lambda: data[3], "d_0_gtFine_labelIds.png must have the size of its image, got 5x4 for an image of 6x4")
     refuse(lambda: data[4], "e_0_gtFine_labelTrainIds.png must hold ids 0 to 18 or 255 for void, got 19")
@@ -109,7 +109,7 @@ def test_acdc_faults(tmp_path, save, refuse) -> None:
     save("gt/rain/val/B/B_frame_1_gt_labelIds.png", LABEL)
     save("rgb_anon/rain/val/B/B_frame_1_rgb_anon.png")
     data = open_dataset("acdc", tmp_path)
-    refuse(lambda: data[0], "A_frame_1_gt_labelIds.png", "nothing there")
+    refuse(lambda: data[0], "A_frame_1_gt_labelIds.png", "which is not there")
     assert data[1].label is not None
 
 

@@ -78,5 +78,5 @@ def test_faults(tmp_path, save, refuse) -> None:
     assert data[0].label is not None
     refuse(lambda: data[1], "b.mat must hold the 171 label ids between 1 and 182, or 0 for void, got 12")
     refuse(lambda: data[2], "c.mat must have the size of its image, got 6x5 for an image of 6x4")
-    refuse(lambda: data[3], "annotations/d.mat", "got nothing there")
+    refuse(lambda: data[3], "annotations/d.mat", "which is not there")
     refuse(lambda: data[4], "e_labelTrainIds.png must hold ids 1 to 171, or 0 or 255 for void, got 172")

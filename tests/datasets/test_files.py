@@ -11,7 +11,9 @@ from PIL import Image
 from scipy.io import savemat
 
 from certiseg import images
-from certiseg.datasets.files import as_ids, decode_image, read_colours, read_ids, read_image, read_mat
+from certiseg.datasets.camvid import colours
+from certiseg.datasets.coding import as_ids, read_mat
+from certiseg.images import read_ids, read_pixels
 
 IDS = np.array([[0, 1, 7], [255, 3, 9]], np.uint8)
 
@@ -20,10 +22,10 @@ def test_pixels_are_those_of_the_file(save) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype(np.uint8)
     pixels[0, :, 0] = np.arange(16) * 17
     path = save("a.png", pixels)
-    np.testing.assert_array_equal(read_image(path), pixels)
-    np.testing.assert_array_equal(decode_image(path.read_bytes(), "here"), pixels)
+    np.testing.assert_array_equal(read_pixels(path), pixels)
+    np.testing.assert_array_equal(read_pixels(path.read_bytes(), "here"), pixels)
     every = np.arange(256, dtype=np.uint8).repeat(3).reshape(16, 16, 3)
-    np.testing.assert_array_equal(read_image(save("b.png", every)), every)
+    np.testing.assert_array_equal(read_pixels(save("b.png", every)), every)
 
 
 def test_palette_grey_16_bits_and_bits_are_ids(tmp_path: Path) -> None:
@@ -50,7 +52,7 @@ def test_colours_where_ids_are_expected(tmp_path: Path, refuse, mode: str) -> No
 
 def test_ids_where_colours_are_expected(save, refuse) -> None:
     path = save("l.png", IDS)
-    refuse(lambda: read_colours(path), path, "RGB colour-coded label map, got mode L")
+    refuse(lambda: colours()(path), path, "RGB colour-coded label map, got mode L")
 
 
 def test_lossy_label_maps(save, refuse) -> None:
@@ -65,7 +67,7 @@ def test_missing_damaged_and_cut_files(tmp_path: Path, save, refuse) -> None:
     (tmp_path / "empty.png").write_bytes(b"")
     for path in (tmp_path / name for name in ("cut.png", "text.png", "empty.png", "none.png")):
         refuse(partial(read_ids, path), path)
-        refuse(partial(read_image, path), path)
+        refuse(partial(read_pixels, path), path)
 
 
 def test_a_huge_picture_is_refused_before_it_is_decoded(tmp_path: Path, refuse) -> None:
@@ -76,11 +78,11 @@ def test_a_huge_picture_is_refused_before_it_is_decoded(tmp_path: Path, refuse) 
     path = tmp_path / "huge.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 100)))
     refuse(lambda: read_ids(path), path)
-    refuse(lambda: read_image(path), path)
+    refuse(lambda: read_pixels(path), path)
 
 
 def test_size_limit_is_that_of_images(save, refuse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "MAX_PIXELS", 5)
+    monkeypatch.setattr(images.values, "MAX_PIXELS", 5)
     path = save("l.png", IDS)
     refuse(lambda: read_ids(path), path, "at most 5 pixels, got 3x2")
     savemat(path.with_suffix(".mat"), {"S": IDS})
@@ -94,10 +96,10 @@ def test_animation(tmp_path: Path, refuse) -> None:
 
 
 def test_messages_about_bytes_name_the_row(save, refuse) -> None:
-    refuse(lambda: decode_image(b"none", "table, row 3, image"), "table, row 3, image must be a readable image")
+    refuse(lambda: read_pixels(b"none", "table, row 3, image"), "table, row 3, image must be a readable image")
     clear = save("clear.png", np.zeros((2, 2, 4), np.uint8)).read_bytes()
     with pytest.raises(images.InputError, match="table, row 3, image must have no transparent pixels"):
-        decode_image(clear, "table, row 3, image")
+        read_pixels(clear, "table, row 3, image")
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -110,7 +112,7 @@ def test_mat_files(tmp_path: Path, compress: bool, dtype: type) -> None:
 
 def test_bad_mat_files(tmp_path: Path, refuse) -> None:
     path = tmp_path / "a.mat"
-    refuse(lambda: read_mat(path, variable="S"), path, "got nothing there")
+    refuse(lambda: read_mat(path, variable="S"), path, "which is not there")
     for data in (b"", b"no mat file" * 40):
         path.write_bytes(data)
         refuse(lambda: read_mat(path, variable="S"), path, "must be a readable MATLAB file")

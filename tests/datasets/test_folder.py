@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from certiseg import load_hierarchy
-from certiseg.datasets import Folder, open_dataset, open_training_pair
+from certiseg.datasets import open_dataset, open_training_pair
 from certiseg.errors import InputError
 
 
@@ -19,43 +19,41 @@ def fill(root: Path, count: int = 3) -> Path:
     return root
 
 
-def test_classes_from_file_argument_or_parent(tmp_path: Path) -> None:
+def test_classes_from_file_or_parent(tmp_path: Path) -> None:
     root = fill(tmp_path / "data")
-    assert Folder(root, classes=("a", "b")).classes == ("a", "b")
     with pytest.raises(InputError, match=r"must hold classes.txt, got none"):
-        Folder(root)
+        open_dataset("folder", root)
     (tmp_path / "classes.txt").write_text("up\ndown\n")
-    assert Folder(root).classes == ("up", "down")
+    assert open_dataset("folder", root).classes == ("up", "down")
     (root / "classes.txt").write_text("x\ny\n")
-    assert Folder(root).classes == ("x", "y")
+    assert open_dataset("folder", root).classes == ("x", "y")
 
 
 def test_hierarchy_is_the_preset_over_the_same_classes(tmp_path: Path) -> None:
     root = fill(tmp_path)
     classes = load_hierarchy("pascal_context").classes
-    assert Folder(root, classes=classes).hierarchy == "pascal_context"
-    assert Folder(root, classes=classes[::-1]).hierarchy is None
+    for order, preset in ((classes, "pascal_context"), (classes[::-1], None)):
+        (root / "classes.txt").write_text("\n".join(order))
+        assert open_dataset("folder", root).hierarchy == preset
 
 
-def test_unlabelled_folder(tmp_path: Path) -> None:
+def test_labels_are_needed(tmp_path: Path) -> None:
     root = fill(tmp_path / "data")
-    assert Folder(root, classes=("a",), labelled=False)[0].label is None
-    for path in (root / "labels").iterdir():
-        path.unlink()
-    (root / "labels").rmdir()
+    (root / "classes.txt").write_text("a\nb\n")
+    (root / "labels").rename(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="must hold a folder labels/, got none"):
-        Folder(root, classes=("a", "b"))
+        open_dataset("folder", root)
 
 
 def test_splits(tmp_path: Path, refuse) -> None:
     (tmp_path / "classes.txt").write_text("a\nb\n")
-    refuse(lambda: Folder(tmp_path), "must hold the folder images/, got classes.txt")
+    refuse(lambda: open_dataset("folder", tmp_path), "must hold the folder images/, got classes.txt")
     fill(tmp_path / "train", 3)
     fill(tmp_path / "val", 2)
-    assert (open_dataset("folder", tmp_path).split, len(Folder(tmp_path))) == ("val", 2)
+    assert (open_dataset("folder", tmp_path).split, len(open_dataset("folder", tmp_path))) == ("val", 2)
     assert open_dataset("folder", tmp_path, split="train", first=1).names == ("0",)
-    refuse(lambda: Folder(tmp_path, "test"), "split must be one of train, val, got 'test'")
-    refuse(lambda: Folder(tmp_path / "val", "test"), "split must be left out, got 'test'")
+    refuse(lambda: open_dataset("folder", tmp_path, split="test"), "split must be one of train, val, got 'test'")
+    refuse(lambda: open_dataset("folder", tmp_path / "val", split="test"), "split must be left out, got 'test'")
 
 
 def test_training_pair(tmp_path: Path) -> None:

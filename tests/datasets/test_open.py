@@ -27,16 +27,17 @@ def test_an_empty_root(tmp_path: Path, refuse, name: str) -> None:
 
 def test_streets_need_no_root(refuse) -> None:
     data = open_dataset("streets", first=3)
-    assert data.names == ("street_00000", "street_00001", "street_00002")
+    assert data.names == ("street_00001", "street_00002", "street_00004")
+    assert data.name == "streets"
     assert (data.split, data.hierarchy, data.classes) == ("test", "camvid", load_hierarchy("camvid").classes)
     sample = data.subset([2])[0]
-    assert sample.name == "street_00002"
+    assert sample.name == "street_00004"
     assert sample.label is not None
     assert sample.image.shape == (*sample.label.shape, 3)
     np.testing.assert_array_equal(sample.image, data[2].image)
     train, val = open_training_pair("streets", "")
     assert not set(train.names) & set(val.names)
-    refuse(lambda: open_dataset("streets", split="dev"), "split must be one of test, val, train, got 'dev'")
+    refuse(lambda: open_dataset("streets", split="dev"), "split must be one of test, train, val, got 'dev'")
 
 
 def test_importing_loads_nothing_heavy() -> None:

@@ -55,7 +55,7 @@ def test_faults_of_one_sample(tmp_path, save, refuse) -> None:
     assert data[0].name == "a"
     refuse(lambda: data[1], tmp_path / "trainval/b.mat", "must hold label ids 0 to 459, got 460")
     refuse(lambda: data[2], tmp_path / "trainval/c.mat", "got 4x6 for an image of 6x4")
-    refuse(lambda: data[3], tmp_path / "trainval/d.mat", "got nothing there")
+    refuse(lambda: data[3], tmp_path / "trainval/d.mat", "which is not there")
     refuse(lambda: data[4], tmp_path / VOC / "JPEGImages/e.jpg", "must be a file")
 
 

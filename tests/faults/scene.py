@@ -17,6 +17,7 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = """
+import multiprocessing
 import os
 import time
 import torch
@@ -31,6 +32,8 @@ class Small(torch.nn.Module):
     def forward(self, images):
         time.sleep(self.pause)
         self.seen += len(images)
+        if os.environ.get("FAULT") == "waiting" and self.seen > 250:
+            open("went on", "w").close()  # beyond the second image
         while os.environ.get("FAULT") == "waiting" and self.seen == 100 and not os.path.exists("go"):
             time.sleep(0.01)  # in the middle of the second image, until somebody says so
         return self.layers(images)
@@ -39,9 +42,13 @@ class Poisoned(Small):
     value = float("nan")
     def forward(self, images):
         scores = super().forward(images)
-        if self.seen == 60:  # after 2 selection draws and estimation draws 0 to 56
+        if self.seen == 60:  # after 2 looks without noise, 2 selection draws and estimation draws 0 to 54
             scores[0, 1, 2, 2] = self.value
         return scores
+
+class Hopeless(Small):
+    def forward(self, images):
+        return super().forward(images) * float("nan")
 
 class Infinite(Poisoned):
     value = float("inf")
@@ -49,6 +56,8 @@ class Infinite(Poisoned):
 class Moody(Small):
     def forward(self, images):
         scores = super().forward(images)
+        if os.environ["FAULT"] == "moody later" and self.seen <= 10:
+            return scores
         mood = torch.Generator().manual_seed(time.time_ns() % 2**60)
         return scores + torch.randn(scores.shape, generator=mood)
 
@@ -57,7 +66,9 @@ def network():
     if fault == "backwards":
         clock = iter(range(10**12, 0, -7))
         time.time = time.monotonic = lambda: float(next(clock))
-    kinds = {"poisoned": Poisoned, "infinite": Infinite, "moody": Moody}
+    if fault == "stillborn workers" and multiprocessing.parent_process() is not None:
+        os._exit(7)
+    kinds = {"hopeless": Hopeless, "poisoned": Poisoned, "infinite": Infinite, "moody": Moody, "moody later": Moody}
     model = Small(0.003) if fault == "slow" else kinds.get(fault, Small)()
     return cs.Segmenter(model, num_classes=4)
 """
@@ -132,14 +143,20 @@ def hashes(folder: Path) -> dict[str, str]:
 
 def assert_nothing_half(folder: Path) -> None:
     """Every file that bears a name is whole; unfinished ones begin with a dot."""
+    from certiseg import load_votes
     from certiseg.archive import read_archive
+    from certiseg.partial_votes import load_partial_votes
 
-    sorts = {"votes": "votes", "certificates": "certificate", "partial": "tally"}
     for path in folder.rglob("*.*"):
         if path.name.startswith(".") or not path.is_file():
             continue
         if path.suffix == ".npz":
-            read_archive(path, kind=sorts.get(path.parent.name, "certificate"), version=1)
+            if path.parent.parent.name == "partial":
+                load_partial_votes(path)
+            elif path.parent.name == "votes":
+                load_votes(path)
+            else:
+                read_archive(path, kind="certificate", version=1)
         elif path.suffix == ".png":
             with Image.open(path) as image:
                 image.load()

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tests.faults.scene import DRAWS, MODEL, evaluate, hashes, run
+from tests.faults.scene import DRAWS, MODEL, assert_one_sentence, evaluate, hashes, run
 
 CERTIFY = ["certify", "data/images/a.png", *MODEL, *DRAWS, "-n", "60"]
 
@@ -14,11 +14,11 @@ CERTIFY = ["certify", "data/images/a.png", *MODEL, *DRAWS, "-n", "60"]
 def test_nothing_is_certified_from_numbers_that_are_none(fault, scene, whole):
     out = scene / fault
     code, text = run(scene, evaluate(out), fault=fault)
-    assert code == 1, text
-    reason = json.loads((out / "left_out.json").read_text())
+    assert code == 3, text
+    reason = json.loads((out / "left_out.json").read_text())["images"]
     assert list(reason) == ["a"]
     assert "NaN or infinity" in reason["a"]
-    assert "estimation draw 57" in reason["a"]
+    assert "estimation draw 55" in reason["a"]
     assert "left out: a" in text
     for part in ("votes", "certificates", "rows"):
         assert not list((out / part).glob("a.*")), part
@@ -27,22 +27,39 @@ def test_nothing_is_certified_from_numbers_that_are_none(fault, scene, whole):
     assert of_others.items() <= hashes(out).items()
 
 
+def test_when_every_image_fails_the_reasons_are_shown(scene):
+    code, text = run(scene, evaluate("hopeless"), fault="hopeless")
+    assert code == 3, text
+    assert "Traceback" not in text
+    assert "no image could be used" in text
+    for name in "abcd":
+        assert f"left out: {name}: model must return finite scores" in text
+
+
+def test_workers_that_cannot_start_are_one_sentence_and_an_exit_code_of_its_own(scene):
+    code, text = run(scene, [*evaluate("stillborn"), "--workers", "2"], fault="stillborn workers")
+    assert code == 4, text
+    assert_one_sentence(text, "workers must be able to start", "exit code 7")
+
+
 def test_certify_refuses_numbers_that_are_none(scene):
     code, text = run(scene, [*CERTIFY, "--out", "poisoned_out"], fault="infinite")
     assert code == 2, text
     assert "NaN or infinity" in text
-    assert "estimation draw 57" in text
+    assert "estimation draw 55" in text
     assert not list((scene / "poisoned_out").glob("*.npz"))
 
 
-def test_verify_names_a_model_that_answers_differently_every_time(scene):
+def test_a_model_that_answers_differently_every_time_is_refused_and_found_out(scene):
     code, text = run(scene, [*CERTIFY, "--out", "moody_out"], fault="moody")
+    assert code == 2
+    assert "must be a fixed function of one image" in text
+    code, text = run(scene, [*CERTIFY, "--out", "steady_out"])
     assert code == 0, text
     again = ["--model", MODEL[1], "--image", "data/images/a.png"]
-    code, text = run(scene, ["verify", "moody_out/a.certificate.npz", *again], fault="moody")
+    code, text = run(scene, ["verify", "steady_out/a.certificate.npz", *again], fault="moody")
     assert code == 1
-    assert "not deterministic" in text
-    code, text = run(scene, ["verify", "moody_out/a.certificate.npz"])
+    code, text = run(scene, ["verify", "steady_out/a.certificate.npz"])
     assert code == 0, "the arithmetic of the certificate is right all the same"
 
 

@@ -27,7 +27,8 @@ OBEY = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
 
 @pytest.fixture(autouse=True)
 def nobody_goes_yet(scene):
-    (scene / "go").unlink(missing_ok=True)
+    for name in ("go", "went on"):
+        (scene / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room(size
     with small_disk(scene / f"full{size}", size) as disk:
         code, text = run(scene, evaluate(disk / "run"))
         assert code == 2, text
-        assert_one_sentence(text, "No space left on device")
+        assert_one_sentence(text, "No space left on device", str(disk / "run"))
         assert_nothing_half(disk)
         subprocess.run(["mount", "-o", "remount,size=32m", disk], check=True)
         code, text = run(scene, evaluate(disk / "run"))
@@ -87,7 +88,7 @@ def test_lost_permission_is_one_sentence_and_the_run_goes_on_with_it(scene, whol
     assert hashes(out) == whole
 
 
-def test_a_folder_removed_meanwhile_is_one_sentence(scene):
+def test_a_folder_removed_meanwhile_ends_the_run_at_once(scene):
     out = scene / "removed"
     process = start(scene, evaluate(out), fault="waiting")
     wait_for(lambda: bool(rows_of(out)))
@@ -95,8 +96,9 @@ def test_a_folder_removed_meanwhile_is_one_sentence(scene):
     (scene / "go").touch()
     code, text = finish(process)
     assert code == 2, text
-    assert_one_sentence(text, str(out))
+    assert_one_sentence(text, str(out), "removed")
     assert not out.exists() or not rows_of(out)
+    assert not (scene / "went on").exists()
 
 
 def test_of_two_runs_on_one_folder_the_second_is_refused(scene, whole):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from certiseg.archive import read_archive, write_archive
+from certiseg.partial_votes import FORMAT_VERSION as PARTIAL_VERSION
 from tests.fuzz.cases import CHEAP, MODEL, damage, kind
 
 ODD: tuple[Any, ...] = (
@@ -65,7 +66,8 @@ def odd_array(rng: random.Random, array: Any) -> Any:
 
 def reseal(rng: random.Random, source: Path, target: Path, sort: str) -> None:
     """A file with odd content that nevertheless has right hashes."""
-    archive = read_archive(source, kind=sort, version=1)
+    right = PARTIAL_VERSION if sort == "partial votes" else 1
+    archive = read_archive(source, kind=sort, version=right)
     meta, arrays = archive.meta, dict(archive.arrays)
     for _ in range(rng.choice([1, 1, 2, 4])):
         if rng.random() < 0.6:
@@ -81,7 +83,11 @@ def reseal(rng: random.Random, source: Path, target: Path, sort: str) -> None:
         meta = _with_digest(meta, arrays)
     kept = json.loads(json.dumps(meta, default=str))
     write_archive(
-        target, kind=rng.choice([sort] * 9 + ["votes"]), version=rng.choice([1] * 9 + [2]), meta=kept, arrays=arrays
+        target,
+        kind=rng.choice([sort] * 9 + ["votes"]),
+        version=rng.choice([right] * 9 + [right + 1]),
+        meta=kept,
+        arrays=arrays,
     )
 
 
@@ -118,13 +124,13 @@ def votes(rng: random.Random, folder: Path) -> list[str]:
 
 
 @kind
-def tally(rng: random.Random, folder: Path) -> list[str]:
+def partial_votes(rng: random.Random, folder: Path) -> list[str]:
     """A checkpoint of a run that is to be resumed."""
     partial = folder / "out/partial/a.sigma0.1.npz"
     partial.parent.mkdir(parents=True)
     if rng.random() < 0.3:
-        partial.write_bytes(damage(rng, (folder / "whole.tally.npz").read_bytes()))
+        partial.write_bytes(damage(rng, (folder / "whole.partial.npz").read_bytes()))
     else:
-        reseal(rng, folder / "whole.tally.npz", partial, "tally")
+        reseal(rng, folder / "whole.partial.npz", partial, "partial votes")
     options = ["--sigma", "0.1", "--setting", "50:0.75", "--n0", CHEAP[-1], "--methods", "nested", "--first", "1"]
     return ["evaluate", "folder", "--root", "data", "--out", "out", *MODEL, *options]

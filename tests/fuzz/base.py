@@ -15,13 +15,14 @@ from tests.fuzz.cases import FACTORY, MODEL, TREE
 
 
 def make_base(folder: Path) -> Path:
-    """A tiny data set, network, hierarchy, certificates, votes, a tally, a run and models in three formats."""
+    """A tiny data set, network, hierarchy, certificates, votes, partial votes, a run and models in three formats."""
     import torch
 
     import certiseg as cs
     from certiseg.cli import main
     from certiseg.images import read_image
-    from certiseg.tally import SamplingPlan, draw, start_tally
+    from certiseg.sampling import draw, start
+    from certiseg.settings import SamplingSettings
     from tests.fuzz.runs import OPTIONS
 
     rng = np.random.default_rng(0)
@@ -41,9 +42,9 @@ def make_base(folder: Path) -> Path:
         for method, name in (("nested", "whole"), ("sets", "sets")):
             cs.certify(votes, tree, method=method, alpha=0.1).save(f"{name}.certificate.npz")
         pixels = read_image("data/images/a.png")
-        tally = start_tally(model, pixels, SamplingPlan(sigma=0.1, n0=2, n=50))
-        draw(model, pixels, tally, "estimation", [0, 1, 2])
-        tally.save("whole.tally.npz")
+        partial = start(model, pixels, SamplingSettings(sigma=0.1, n0=2, n=50))
+        draw(model, pixels, partial, "estimation", [0, 1, 2])
+        partial.save("whole.partial.npz")
         torch.save(model.model.state_dict(), "tiny.pth")
         _save_safetensors(model.model)
         assert main(["evaluate", "folder", "--root", "data", "--out", "run", *MODEL, *OPTIONS]) == 0

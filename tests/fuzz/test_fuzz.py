@@ -24,7 +24,7 @@ def test_no_hostile_input_gets_through(folders):
     assert not wrong
     assert len(answers) == COUNT * len(every_kind())
     assert len(summary(answers)) == len(every_kind()) + 1
-    assert {answer["code"] for answer in answers} == {0, 1, 2}
+    assert {0, 1, 2} <= {answer["code"] for answer in answers} <= {0, 1, 2, 3}
 
 
 def test_a_case_is_a_function_of_its_name(folders, tmp_path):
@@ -41,7 +41,7 @@ def test_a_case_is_a_function_of_its_name(folders, tmp_path):
 @pytest.mark.parametrize(
     ("code", "text", "fault"),
     [
-        (3, "", "exit code 3"),
+        (5, "", "exit code 5"),
         (2, "", "instead of one sentence"),
         (2, "one\ntwo\n", "instead of one sentence"),
         (1, "Traceback (most recent call last):\n", "traceback"),

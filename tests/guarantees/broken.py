@@ -1,6 +1,6 @@
 """Certificates that are wrong on purpose. Each must break its promise on some scene, or the check has no teeth.
 
-The first four are what the published implementations do, or nearly (section 8 of the design).
+The first four are what the published implementations do, or nearly (section 8 of docs/design.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 import certiseg as cs
-from certiseg import tally
+from certiseg import noise, sampling
 from certiseg.noise import NoiseStream, noise_stream
 from certiseg.stats import nested
 from certiseg.stats.anytime import AnytimeTest
@@ -101,8 +101,8 @@ def _same_noise(scene: Scene, rng: np.random.Generator) -> Sampled:
 
 @contextmanager
 def _shared_noise() -> Iterator[None]:
-    own = NoiseStream.standard_normal
-    with patch.object(NoiseStream, "standard_normal", lambda self, draw, shape: own(self, draw // 4, shape)):
+    own = noise.standard_normal
+    with patch.object(noise, "standard_normal", lambda stream, draw, shape: own(stream, draw // 4, shape)):
         yield
 
 
@@ -240,7 +240,7 @@ def _one_stage() -> Iterator[None]:
     def stream(*, seed: int, image_key: str, stage: Any) -> NoiseStream:
         return noise_stream(seed=seed, image_key=image_key, stage="estimation")
 
-    with patch.object(tally, "noise_stream", stream):
+    with patch.object(sampling, "noise_stream", stream):
         yield
 
 

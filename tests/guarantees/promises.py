@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import certiseg as cs
+from certiseg import certificate
 
 from .simulate import Scene, count_false, count_false_radii, draw_votes
 
@@ -148,7 +149,7 @@ def measure(
     """The measured error of every cell of a scenario over so many simulated images."""
     totals = np.zeros(len(scenario.cells))
     # The table of radii depends on n, tau and the error alone: made once, not for every image.
-    with patch.object(CERTIFY, "radius_table", lru_cache(maxsize=None)(CERTIFY.radius_table)):
+    with patch.object(certificate, "reach_table", lru_cache(maxsize=None)(certificate.reach_table)):
         for index in range(images):
             rng = np.random.default_rng((seed, zlib.crc32(scenario.name.encode()), index))
             image = scenario.draw(scenario.scene, rng)

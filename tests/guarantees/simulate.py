@@ -12,8 +12,8 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 import certiseg as cs
-from certiseg import kernels
 from certiseg.hierarchy import Hierarchy, hierarchy_from_dict
+from certiseg.kernels import counts as counting
 
 EXACTLY = 1e-9
 """Shares this close to tau are at tau: sums of shares carry rounding errors."""
@@ -127,7 +127,7 @@ def make_votes(
     """Votes of a model that gives labels: candidate, gap and ranking from the vote shares of the selection draws."""
     ranking = np.empty((1, scene.tested, scene.max_set), np.uint8)
     lead = np.empty((1, scene.tested), np.int64)
-    kernels.rank_classes(selection.astype(np.uint32)[None], ranking, lead)
+    counting.rank_classes(selection.astype(np.uint32)[None], ranking, lead)
     return cs.Votes(
         candidate=np.ascontiguousarray(ranking[..., 0]),
         gap=lead / scene.n0,

@@ -77,7 +77,7 @@ def coarsest_null(scene: Scene, selection: NDArray[np.int64], cell: Cell) -> NDA
 
 
 def _chain(scene: Scene, selection: NDArray[np.int64], cell: Cell) -> NDArray[np.bool_]:
-    """(links, N, C): the growing label sets that a method tests, as section 4 of the design says."""
+    """(links, N, C): the growing label sets that a method tests, as section 4 of docs/design.md says."""
     options = dict(cell.options)
     order = np.argsort(-selection, axis=1, kind="stable")
     paths = scene.hierarchy.members[scene.hierarchy.ancestors[order[:, 0]]].transpose(1, 0, 2)

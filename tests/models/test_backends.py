@@ -175,15 +175,15 @@ def test_modules_that_return_labels_or_mappings() -> None:
 
 
 def test_what_stands_in_front_stays_in_front() -> None:
-    from certiseg.models.denoiser import DenoisedSegmenter, Denoiser
+    from certiseg.models.denoiser import Denoiser, Denoising
 
     torch.manual_seed(0)
-    denoised = DenoisedSegmenter(tiny(), Denoiser(width=4).eval(), sigma=0.25)
+    denoised = tiny().adjusted(denoising=Denoising(Denoiser(width=4).eval(), 0.25))
     moved = with_backend(denoised, "onnxruntime", SIZE)
     assert (moved.backend, denoised.backend) == ("onnxruntime", "torch")
     assert_same_function(moved, denoised)
     assert moved.fingerprint() != denoised.fingerprint()
-    assert denoised.adjusted(std=(0.5, 0.5, 0.5)).prepare.std == (0.5, 0.5, 0.5)
+    assert denoised.adjusted(std=(0.5, 0.5, 0.5)).settings.std == (0.5, 0.5, 0.5)
 
 
 def test_windows_run_in_the_backend() -> None:
@@ -195,7 +195,7 @@ def test_onnx_files_run_in_openvino(tmp_path: Path) -> None:
     file = str(onnx_file(tmp_path / "m.onnx", TinyNet(), torch.rand(1, 3, *SIZE)))
     loaded = cs.load_model(file, std=(0.5, 0.5, 0.5))
     moved = with_backend(loaded, "openvino", SIZE)
-    assert moved.prepare.std == (0.5, 0.5, 0.5)
+    assert moved.settings.std == (0.5, 0.5, 0.5)
     assert_same_function(moved, loaded)
     assert_certifies(moved, tmp_path, again=loaded)
 
@@ -252,7 +252,7 @@ def test_exported_file_of_a_fixed_size(tmp_path: Path) -> None:
     original = tiny(input_size=(16, 24), resize="antialiased")
     export_onnx(original, tmp_path / "m.onnx")
     loaded = cs.load_model(str(tmp_path / "m.onnx"))
-    assert loaded.prepare == original.prepare
+    assert {**loaded.preparation(), "backend": "torch"} == original.preparation()
     assert_same_function(loaded, original, (40, 40))
 
 

@@ -1,35 +1,78 @@
-"""The shipped network: sizes, constants, weights."""
+"""The shipped network: sizes, what it does not see, weights."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
 
-from certiseg.datasets.camvid import CLASSES
 from certiseg.errors import InputError
+from certiseg.hierarchy import load_hierarchy
 from certiseg.models import compact as module
-from certiseg.models.compact import WEIGHTS, compact, load_compact
+from certiseg.models.compact import CONTRAST, WEIGHTS, Encoder, compact, load_compact, normalised
 
 
-@pytest.mark.parametrize("size", [(32, 32), (33, 47), (61, 130)])
-def test_any_size_gives_quarter_size_logits(size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("size", [(32, 32), (33, 47), (63, 64), (61, 130)])
+def test_any_size_gives_logits_at_about_a_quarter(size: tuple[int, int]) -> None:
     network = compact(7).eval()
     with torch.inference_mode():
         logits = network(torch.rand(2, 3, *size))
-    assert logits.shape == (2, 7, -(-size[0] // 4), -(-size[1] // 4))
+    assert logits.shape == (2, 7, *((side // 2 + 1) // 2 for side in size))
+
+
+def test_features_of_the_encoder() -> None:
+    with torch.inference_mode():
+        features = Encoder().eval()(torch.rand(1, 3, 96, 160))
+    assert [tuple(feature.shape[1:]) for feature in features] == [
+        (24, 24, 40),
+        (40, 12, 20),
+        (112, 6, 10),
+        (320, 3, 5),
+    ]
+
+
+def test_cells_lie_near_the_middle_of_what_they_cover() -> None:
+    encoder = Encoder().eval()
+    for layer in encoder.modules():
+        if isinstance(layer, torch.nn.Conv2d):
+            torch.nn.init.constant_(layer.weight, 1 / layer.weight[0].numel())
+    columns = torch.arange(1024).expand(1, 3, 64, 1024) * 1e-6  # small: ReLU6 then changes nothing
+    with torch.inference_mode():
+        places, weights = encoder(columns), encoder(torch.full_like(columns, 1e-6))
+    for level, (place, weight) in enumerate(zip(places, weights, strict=True), 2):
+        cell, index = 2**level, 512 // 2**level
+        centre = float(place[0, 0, -1, index] / weight[0, 0, -1, index])
+        assert abs(centre - (index * cell + (cell - 1) / 2)) <= 0.2 * cell
 
 
 def test_size_and_gradients() -> None:
     network = compact()
-    assert 1e6 < sum(p.numel() for p in network.parameters()) < 3e6
-    network(torch.rand(2, 3, 48, 48)).square().mean().backward()
+    assert 3e6 < sum(p.numel() for p in network.parameters()) < 4e6
+    network(torch.rand(2, 3, 64, 64)).square().mean().backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.parameters())
 
 
 def test_too_small_an_image_is_refused() -> None:
     with pytest.raises(InputError, match="at least 32x32 for compact, got 40x31"):
         compact()(torch.rand(1, 3, 31, 40))
+
+
+def test_every_image_is_brought_to_mean_zero_and_one_contrast() -> None:
+    images = torch.rand(2, 3, 40, 48) * torch.tensor([1.0, 0.1]).view(2, 1, 1, 1)
+    result = normalised(images)
+    torch.testing.assert_close(result.mean((2, 3)), torch.zeros(2, 3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(result.square().mean((1, 2, 3)).sqrt(), torch.full((2,), CONTRAST), atol=1e-4, rtol=0)
+    assert not normalised(torch.full((1, 3, 32, 32), 0.7)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("airlight", [0.0, 0.8, 1.0])
+@pytest.mark.parametrize("left", [0.5, 0.05])
+def test_uniform_fog_darkness_and_loss_of_contrast_change_nothing(airlight: float, left: float) -> None:
+    images = torch.rand(1, 3, 48, 64)
+    for towards in (torch.tensor(airlight), images.mean((2, 3), keepdim=True)):
+        exposed = towards + left * (images - towards)
+        torch.testing.assert_close(normalised(exposed), normalised(images), atol=2e-3, rtol=0)
 
 
 def test_an_image_alone_or_in_a_batch_gets_the_same_logits() -> None:
@@ -40,9 +83,9 @@ def test_an_image_alone_or_in_a_batch_gets_the_same_logits() -> None:
 
 
 def test_shipped_weights_load_and_are_small() -> None:
-    assert WEIGHTS.stat().st_size <= 8_000_000
+    assert WEIGHTS.stat().st_size <= 9_000_000
     with safe_open(WEIGHTS, "pt") as file:
-        assert tuple(json.loads(file.metadata()["classes"])) == CLASSES
+        assert tuple(json.loads(file.metadata()["classes"])) == load_hierarchy("camvid").classes
     network = load_compact()
     assert not network.training
     assert {p.dtype for p in network.parameters()} == {torch.float32}
@@ -51,7 +94,7 @@ def test_shipped_weights_load_and_are_small() -> None:
     assert torch.isfinite(flat).all()
 
 
-def test_missing_weights_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_missing_weights_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "WEIGHTS", tmp_path / "none.safetensors")
-    with pytest.raises(InputError, match="model compact must have its weights"):
+    with pytest.raises(InputError, match=r"weights must be a file, got .*none.safetensors"):
         load_compact()

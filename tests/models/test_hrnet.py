@@ -4,6 +4,7 @@ import io
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -96,11 +97,12 @@ def test_a_wrong_class_count_is_refused(bad):
 # a second statement of the nets: arithmetic on a dictionary of tensors, layer by layer
 
 
-def enlarge(x, size):
-    """Bilinear, with corners on corners: output row r lies at input row r (h - 1) / (H - 1)."""
+def enlarge(x, size, aligned):
+    """Bilinear: output row r lies at input row r (h - 1) / (H - 1) if aligned, else at (r + 1/2) h / H - 1/2."""
     for axis, length in zip((2, 3), size, strict=True):
         old = x.shape[axis]
-        at = torch.arange(length, dtype=x.dtype) * ((old - 1) / max(length - 1, 1))
+        at = torch.arange(length, dtype=x.dtype)
+        at = at * ((old - 1) / max(length - 1, 1)) if aligned else ((at + 0.5) * old / length - 0.5).clamp(0, old - 1)
         low = at.floor().clamp(max=max(old - 2, 0))
         part = (at - low).view([-1, 1] if axis == 2 else [-1])
         low = low.long()
@@ -109,8 +111,8 @@ def enlarge(x, size):
 
 
 class Reference:
-    def __init__(self, state):
-        self.state = state
+    def __init__(self, state, aligned):
+        self.state, self.aligned = state, aligned
 
     def conv(self, x, name, stride=1):
         weight = self.state[f"{name}.weight"]
@@ -143,7 +145,7 @@ class Reference:
             for j in range(len(xs)):
                 path, y = f"{name}.fuse_layers.{i}.{j}", xs[j]
                 if j > i:
-                    total = total + enlarge(self.unit(y, path), xs[i].shape[2:])
+                    total = total + enlarge(self.unit(y, path), xs[i].shape[2:], self.aligned)
                 for k in range(i - j):
                     y = self.unit(y, f"{path}.{k}", stride=2)
                     y = y.relu() if k < i - j - 1 else y
@@ -162,7 +164,7 @@ class Reference:
             xs.append(self.unit(xs[-1], f"transition{stage - 1}.{stage - 1}.0", stride=2).relu())
             for k in range(modules):
                 xs = self.exchange(xs, f"stage{stage}.{k}")
-        return torch.cat([enlarge(x, xs[0].shape[2:]) for x in xs], 1)
+        return torch.cat([enlarge(x, xs[0].shape[2:], self.aligned) for x in xs], 1)
 
     def head(self, x, name):
         return self.conv(self.unit(x, name).relu(), f"{name}.3")
@@ -196,7 +198,7 @@ def spread_and_error(ours, theirs):
 def test_scores_of_the_plain_net_equal_the_functional_statement(plain):
     images = torch.randn(1, 3, 65, 97, generator=torch.Generator().manual_seed(1)).double()
     with torch.inference_mode():
-        ours, reference = plain(images), Reference(plain.state_dict())
+        ours, reference = plain(images), Reference(plain.state_dict(), aligned=False)
         theirs = reference.head(reference.features(images), "last_layer")
     spread, error = spread_and_error(ours, theirs)
     assert ours.shape == (1, 19, 17, 25)
@@ -208,13 +210,48 @@ def test_both_scores_of_the_ocr_net_equal_the_functional_statement(ocr):
     images = torch.randn(2, 3, 65, 97, generator=torch.Generator().manual_seed(1)).double()
     with torch.inference_mode():
         ours = ocr.both_scores(images)
-        theirs = Reference(ocr.state_dict()).ocr(images)
+        theirs = Reference(ocr.state_dict(), aligned=True).ocr(images)
         assert torch.equal(ocr(images), ours[1])
     for mine, other in zip(ours, theirs, strict=True):
         spread, error = spread_and_error(mine, other)
         assert mine.shape == (2, 21, 17, 25)
         assert spread > 0.1
         assert error < 1e-9
+
+
+@pytest.mark.parametrize("size", [(128, 256), (129, 203), (96, 96)])
+def test_both_ways_of_up_sampling_equal_the_functional_statement(size, monkeypatch):
+    monkeypatch.setattr(hrnet, "WIDTHS", (6, 12, 24, 48))
+    images = torch.randn(1, 3, *size, generator=torch.Generator().manual_seed(1)).double()
+    found = {}
+    for aligned in (False, True):
+        plain = randomise(hrnet_w48(19, align_corners=aligned)).double()
+        ocr = randomise(hrnet_w48_ocr(7, align_corners=aligned)).double()
+        with torch.inference_mode():
+            reference = Reference(plain.state_dict(), aligned)
+            theirs = reference.head(reference.features(images), "last_layer")
+            found[aligned] = plain(images)
+            spread, error = spread_and_error(found[aligned], theirs)
+            _, error_of_ocr = spread_and_error(ocr(images), Reference(ocr.state_dict(), aligned).ocr(images)[1])
+        assert spread > 0.05
+        assert error < 1e-9
+        assert error_of_ocr < 1e-9
+    # The setting is no detail: it moves the labels of some pixels.
+    assert (found[False].argmax(1) != found[True].argmax(1)).float().mean() > 0.005
+
+
+def test_defaults_of_align_corners_are_those_of_the_published_configurations():
+    with torch.device("meta"):
+        assert not hrnet_w48().align_corners
+        assert hrnet_w48_ocr().align_corners
+
+
+def test_while_it_is_trained_the_ocr_net_gives_its_auxiliary_scores_too(tiny):
+    net, images = randomise(hrnet_w48_ocr(5)), torch.randn(2, 3, 64, 64)
+    assert isinstance(net(images), torch.Tensor)
+    both = net.train()(images)
+    assert set(both) == {"out", "aux"}
+    assert both["out"].shape == both["aux"].shape == (2, 5, 16, 16)
 
 
 def test_any_image_size_gives_a_quarter_rounded_up(tiny):
@@ -427,3 +464,26 @@ def test_a_pickle_that_would_create_a_file_does_not_run(tmp_path, write, suffix)
     sentence = refusal(path)
     assert suffix == "safetensors" or "which was not run" in sentence
     assert not target.exists()
+
+
+def test_numbers_of_numpy_beside_the_weights_are_read(tiny, tmp_path):
+    """Training scripts store the best score and the epoch as NumPy scalars; NumPy 1 and 2 name them differently."""
+    content = {"epoch": np.int64(3), "best_mIoU": np.float64(0.8), "flag": np.bool_(True), "rate": np.float32(0.01)}
+    path = tmp_path / "checkpoint.pth.tar"
+    for zipped in (True, False):
+        torch.save({**content, "state_dict": tiny.state_dict()}, path, _use_new_zipfile_serialization=zipped)
+        loaded = load_hrnet(path, ocr=False).state_dict()
+        assert all(torch.equal(value, tiny.state_dict()[name]) for name, value in loaded.items())
+    small = {"score": np.float64(0.5), "state_dict": {"weight": torch.ones(2)}}
+    written = pickle_of(small)
+    names = (b"cnumpy.core.multiarray\n", b"cnumpy._core.multiarray\n")
+    assert sum(written.count(name) for name in names) == 1
+    for name in names:
+        path.write_bytes(written.replace(names[0], name).replace(names[1], name))
+        assert read_weights(path)["weight"].tolist() == [1, 1]
+
+
+def pickle_of(content):
+    buffer = io.BytesIO()
+    torch.save(content, buffer, _use_new_zipfile_serialization=False)
+    return buffer.getvalue()

@@ -14,8 +14,9 @@ import torch
 from torch import nn
 
 import certiseg as cs
-from certiseg.models import hrnet, load
+from certiseg.models import load
 from certiseg.models.compact import WEIGHTS, compact
+from certiseg.models.specs import split_spec
 from tests.models.tiny import NAMES, SIZE, TinyNet, assert_certifies, assert_same_function, onnx_file
 
 NET = TinyNet().eval()
@@ -51,7 +52,7 @@ def test_compact_with_weights_of_a_training_run(tmp_path: Path) -> None:
     assert loaded.class_names == NAMES
     assert_same_function(loaded, cs.Segmenter(network), (32, 40))
     (tmp_path / "text.safetensors").write_text("no weights")
-    with pytest.raises(cs.InputError, match="must be weights of `certiseg train`"):
+    with pytest.raises(cs.InputError, match="must be an intact, readable PyTorch or safetensors file"):
         cs.load_model(f"compact:{tmp_path / 'text.safetensors'}")
     with pytest.raises(cs.InputError, match=r"weights must be a file, got .* missing"):
         cs.load_model("compact:nowhere.safetensors")
@@ -76,18 +77,23 @@ def test_hrnet_takes_its_hierarchy_by_class_count(
 ) -> None:
     asked = {}
 
-    def load_hrnet(path: str, *, ocr: bool, num_classes: int | None) -> nn.Module:
-        asked.update(path=path, ocr=ocr, num_classes=num_classes)
+    def load_hrnet(path: str, *, ocr: bool, num_classes: int | None, align_corners: bool) -> nn.Module:
+        asked.update(path=path, ocr=ocr, num_classes=num_classes, align_corners=align_corners)
         return FakeHRNet(classes)
 
-    monkeypatch.setattr(hrnet, "load_hrnet", load_hrnet)
+    monkeypatch.setattr(load, "load_hrnet", load_hrnet)
     model = cs.load_model("hrnet-w48-ocr:weights.pth")
-    assert asked == {"path": "weights.pth", "ocr": True, "num_classes": None}
+    assert asked == {"path": "weights.pth", "ocr": True, "num_classes": None, "align_corners": True}
+    assert model.name == "hrnet-w48-ocr:weights.pth?align_corners=true"
     assert (model.num_classes, model.hierarchy, model.class_names) == (classes, preset, None)
-    assert model.align_corners
-    assert model.prepare.mean == (0.485, 0.456, 0.406)
-    cs.load_model("hrnet-w48:weights.pth")
-    assert asked["ocr"] is False
+    assert model.settings.align_corners
+    assert model.settings.mean == (0.485, 0.456, 0.406)
+    plain = cs.load_model("hrnet-w48:weights.pth")
+    assert (asked["ocr"], asked["align_corners"], plain.settings.align_corners) == (False, False, False)
+    other = cs.load_model("hrnet-w48:weights.pth?align_corners=true")
+    assert (asked["align_corners"], other.settings.align_corners) == (True, True)
+    assert other.name == "hrnet-w48:weights.pth?align_corners=true"
+    assert other.fingerprint() != plain.fingerprint()
 
 
 class Malice:
@@ -154,7 +160,7 @@ def test_exported_programs(tmp_path: Path, any_size: bool) -> None:
     with pytest.raises(cs.InputError, match="trust"):
         cs.load_model(file)
     trusted = cs.load_model(file, trust=True)
-    assert trusted.prepare.input_size == (None if any_size else SIZE)
+    assert trusted.settings.input_size == (None if any_size else SIZE)
     assert_same_function(trusted, cs.Segmenter(NET))
 
 
@@ -183,11 +189,11 @@ def test_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "some_factories.py").write_text(FACTORIES)
     monkeypatch.syspath_prepend(tmp_path)
     plain = cs.load_model("torch:some_factories:net", classes=7, std=(0.5, 0.5, 0.5))
-    assert plain.prepare.std == (0.5, 0.5, 0.5)
+    assert plain.settings.std == (0.5, 0.5, 0.5)
     assert plain(torch.rand(1, 3, 8, 8)).values.shape[1] == 7
     whole = cs.load_model("torch:some_factories:whole", divisible_by=8)
-    assert (whole.class_names, whole.prepare.divisible_by) == (NAMES, 8)
-    assert whole.prepare.mean == (0.5, 0.5, 0.5)
+    assert (whole.class_names, whole.settings.divisible_by) == (NAMES, 8)
+    assert whole.settings.mean == (0.5, 0.5, 0.5)
     assert whole.name == "torch:some_factories:whole"
     for spec, message in {
         "torch:some_factories": "torch:package.module:factory",
@@ -274,3 +280,88 @@ def test_onnx_through_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["verify", f"{out}/a.certificate.npz", *model, "--image", image]) == 0
     assert main(["verify", f"{out}/a.certificate.npz", "--model", file, "--image", image]) == 1
     assert "how its input is prepared" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "spec, expected",
+    [
+        ("hrnet-w48:a.pth?align_corners=false", ("hrnet-w48:a.pth", {"align_corners": False})),
+        ("m.onnx?mean=0.5,0.5,0.5&window=64x96", ("m.onnx", {"mean": (0.5, 0.5, 0.5), "window": (64, 96)})),
+        ("m.onnx?input_size=360&class_names=a,b", ("m.onnx", {"input_size": 360, "class_names": ("a", "b")})),
+        ("torch:a.b:c?weights=w.safetensors", ("torch:a.b:c", {"weights": "w.safetensors"})),
+        ("what?.onnx", ("what?.onnx", {})),
+        ("compact", ("compact", {})),
+    ],
+)
+def test_specs_with_settings(spec: str, expected: tuple[str, dict[str, Any]]) -> None:
+    assert split_spec(spec) == expected
+
+
+@pytest.mark.parametrize(
+    "spec, message",
+    [
+        ("compact?colour=red", "behind the \\?, got 'colour'"),
+        ("compact?align_corners=maybe", "align_corners .* must be true or false, got 'maybe'"),
+        ("compact?window=large", "window .* must be HxW, got 'large'"),
+        ("compact?mean=a,b,c", "mean .* must be R,G,B"),
+    ],
+)
+def test_specs_that_say_something_else(spec: str, message: str) -> None:
+    with pytest.raises(cs.InputError, match=message):
+        cs.load_model(spec)
+
+
+def test_a_file_may_have_a_question_mark_in_its_name(tmp_path: Path) -> None:
+    odd = tmp_path / "m?window=8x8"
+    odd.touch()
+    assert split_spec(str(odd)) == (str(odd), {})
+
+
+def test_weights_of_a_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from certiseg.training.checkpoint import save_weights
+
+    (tmp_path / "own_networks.py").write_text(
+        "from tests.models.tiny import TinyNet\ndef net(): return TinyNet()\ndef text(): return str.upper\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    torch.manual_seed(5)
+    other = TinyNet()
+    with torch.no_grad():
+        for value in other.parameters():
+            value.normal_()
+    save_weights(tmp_path / "w.safetensors", other, classes=NAMES, trained_size=[24, 32])
+    loaded = cs.load_model(f"torch:own_networks:net?weights={tmp_path / 'w.safetensors'}")
+    assert_same_function(loaded, cs.Segmenter(other.eval()))
+    assert (loaded.class_names, loaded.settings.trained_size) == (NAMES, (24, 32))
+    assert loaded.fingerprint() != cs.load_model("torch:own_networks:net").fingerprint()
+    with pytest.raises(cs.InputError, match="weights must be for a torch network"):
+        cs.load_model(f"torch:own_networks:text?weights={tmp_path / 'w.safetensors'}")
+
+
+def test_a_model_may_be_loaded_onto_a_device(tmp_path: Path) -> None:
+    assert cs.load_model("compact", device="cpu").device.type == "cpu"
+    assert cs.load_model("compact", device="meta").device.type == "meta"
+    with pytest.raises(cs.InputError, match="device must be one of this machine"):
+        cs.load_model("compact", device="toaster")
+
+
+def test_images_far_from_what_a_model_was_trained_for_are_pointed_out() -> None:
+    model = cs.load_model("compact")
+    assert model.settings.trained_size == (360, 480)
+    assert model.notes(None, (360, 480)) == []
+    assert model.notes(None, (500, 600)) == []
+    for size in ((874, 1164), (120, 160)):
+        (note,) = model.notes(None, size)
+        assert f"{size[0]}x{size[1]}" in note
+        assert "--input-size 360" in note
+    assert not any("trained" in note for note in model.adjusted(input_size=360).notes(None, (874, 1164)))
+    assert model.adjusted(trained_size=None).fingerprint() == model.fingerprint()
+
+
+def test_a_factory_whose_weights_do_not_fit_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "import torch\ndef make():\n    torch.nn.Conv2d(3, 4, 1).load_state_dict({'odd': torch.zeros(1)})\n"
+    (tmp_path / "weights_that_do_not_fit.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(cs.InputError, match=r'Missing key.* "weight", "bias".*"odd"') as caught:
+        cs.load_model("torch:weights_that_do_not_fit:make")
+    assert "\n" not in str(caught.value)

@@ -45,7 +45,7 @@ def test_fixed_size_bytes_and_labels(tmp_path: Path) -> None:
     module = Labels(NET)
     file = xml_file(tmp_path / "m.xml", module, (EXAMPLE * 255).to(torch.uint8), any_size=False)
     loaded = cs.load_model(str(file), class_names=NAMES)
-    assert (loaded.prepare.input_size, loaded.prepare.integer_input, loaded.kind) == (SIZE, True, "labels")
+    assert (loaded.settings.input_size, loaded.settings.integer_input, loaded.kind) == (SIZE, True, "labels")
     assert_same_function(loaded, cs.Segmenter(module, scores="labels", num_classes=5, integer_input=True))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +10,14 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
 
 import certiseg as cs
 from certiseg.models.outputs import tensor_of
+from certiseg.models.preparation import describe, windows
 from certiseg.models.segmenter import as_batch
+from certiseg.models.settings import ModelSettings
 from tests.models.tiny import NAMES, SIZE, TinyNet, noisy_batch, picture
 
 NET = TinyNet().eval()
@@ -95,18 +100,56 @@ def test_integer_input_is_rounded_and_clamped() -> None:
     assert seen[0][0, 0, 0].tolist() == [0, 0, 1, 255, 255]
 
 
-def test_windows_are_averaged_over_the_whole_image() -> None:
-    images, window = noisy_batch((40, 50)), (24, 32)
-    found = cs.Segmenter(NET, window=window)(images)
-    total, times = torch.zeros(3, len(NAMES), 40, 50), torch.zeros(40, 50)
-    with torch.inference_mode():
-        for top in (0, 12, 16):
-            for left in (0, 16, 18):
-                part = (..., slice(top, top + 24), slice(left, left + 32))
-                total[part] += F.interpolate(NET(images[part]), size=window, mode="bilinear")
-                times[part] += 1
-    assert torch.allclose(found.values, total / times, atol=1e-5)
-    assert int(times.min()) >= 1
+def tiled_scores(images: torch.Tensor) -> torch.Tensor:
+    """Scores of (40, 50) images by windows of (24, 32) that share 8 pixels at least, with every place written out."""
+    whole = torch.empty(len(images), len(NAMES), 40, 50)
+    for top, rows in ((0, slice(0, 20)), (16, slice(20, 40))):
+        for left, columns in ((0, slice(0, 25)), (18, slice(25, 50))):
+            with torch.inference_mode():
+                scores = NET(images[:, :, top : top + 24, left : left + 32])
+            full = F.interpolate(scores, size=(24, 32), mode="bilinear")
+            part = full[:, :, rows.start - top : rows.stop - top, columns.start - left : columns.stop - left]
+            whole[:, :, rows, columns] = part
+    return whole
+
+
+def test_windows_answer_for_the_image_up_to_the_middle_of_their_overlap() -> None:
+    images = noisy_batch((40, 50))
+    found, expected = cs.Segmenter(NET, window=(24, 32), overlap=8)(images), tiled_scores(images)
+    assert torch.allclose(found.at_full_size(), expected, atol=1e-5)
+    assert (found.labels() == expected.argmax(1).numpy()).mean() > 0.999
+    assert found.size == (40, 50)
+    assert [tile.place for tile in found.tiles] == [(0, 0), (0, 25), (20, 0), (20, 25)]
+    assert np.array_equal(found.take(2).labels(), found.labels()[:2])
+
+
+def test_posteriors_of_windows_add_up() -> None:
+    images, unit = noisy_batch((40, 50)), 1 << 20
+    sums = np.zeros((40, 50, len(NAMES)), np.uint32)
+    cs.Segmenter(NET, window=(24, 32), overlap=8)(images).add_posteriors(sums, unit=unit, temperature=2.0)
+    posterior = (tiled_scores(images) / 2.0).softmax(1).sum(0).permute(1, 2, 0)
+    np.testing.assert_allclose(sums / unit, posterior.numpy(), atol=1e-4)
+
+
+def test_models_that_give_labels_run_in_windows_too() -> None:
+    images = noisy_batch((40, 50))
+    labels = cs.Segmenter(lambda part: (part[:, 0] > 0.5).long(), scores="labels", num_classes=2, window=(16, 16))
+    assert np.array_equal(labels(images).labels(), (images[:, 0] > 0.5).numpy())
+
+
+@given(side=st.integers(1, 300), window=st.integers(2, 80), overlap=st.integers(0, 79))
+def test_windows_cover_a_side_once_and_share_what_was_asked_for(side: int, window: int, overlap: int) -> None:
+    overlap = min(overlap, window - 1)
+    found = windows(side, window, overlap)
+    assert [place for _, part in found for place in range(part.start, part.stop)] == list(range(side))
+    for start, part in found:
+        assert start <= part.start
+        assert part.stop <= start + window
+        assert start == 0 or start + window <= side
+    for (one, _), (other, _) in pairwise(found):
+        assert one + window - other >= overlap
+    fewest = 1 if side <= window else -(-(side - window) // (window - overlap)) + 1
+    assert len(found) == fewest
 
 
 def test_noise_is_drawn_for_the_image_before_it_is_tiled() -> None:
@@ -117,6 +160,7 @@ def test_noise_is_drawn_for_the_image_before_it_is_tiled() -> None:
         return NET(images)
 
     cs.sample(cs.Segmenter(model, window=(16, 16), num_classes=5), picture((16, 24)), sigma=0.25, n0=1, n=1)
+    tiles = tiles[4:]  # the look at the model before the first draw is without noise
     # Windows at 0 and 8 share eight columns: the same noise in both.
     assert torch.equal(tiles[0][..., 8:], tiles[1][..., :8])
     assert not torch.equal(tiles[0], tiles[2])
@@ -171,7 +215,6 @@ def test_scores_are_found_inside_usual_outputs() -> None:
         (torch.arange(32.0).where(torch.arange(32) != 9, torch.inf).view(1, 2, 4, 4), {}, "finite scores"),
         (torch.full((1, 2, 4, 4), -0.1), {"scores": "probabilities"}, "probabilities >= 0"),
         (torch.rand(1, 3, 4, 4, generator=torch.Generator().manual_seed(0)).softmax(1), {}, "scores='probabilities'"),
-        (torch.zeros(1, 1, 4, 4), {}, "at least two classes"),
         (torch.zeros(1, 3, 4, 4), {"num_classes": 5}, "5 scores per pixel, got 3"),
         (torch.zeros(1, 4, 4), {}, r"shape \(B, C, h, w\).*got \(1, 4, 4\)"),
         (torch.zeros(2, 3, 4, 4), {}, "for a batch of 1"),
@@ -214,14 +257,15 @@ def test_a_model_that_fails_says_on_what() -> None:
         ({"class_names": ("a", "b"), "num_classes": 3}, "name the 3 classes, got 2"),
         ({"class_names": "abc"}, "sequence of names"),
         ({"num_classes": 1}, "at least 2"),
-        ({"mean": (0.5, 0.5)}, "mean must be three numbers"),
-        ({"mean": 0.5}, "mean must be three numbers"),
+        ({"mean": (0.5, 0.5), "channels": 3}, "mean must be 3 numbers, one per channel"),
+        ({"mean": 0.5}, "mean must be numbers, one per channel"),
         ({"std": (0.5, 0.5, 0.0)}, "std must be positive"),
-        ({"std": (0.5, 0.5, float("nan"))}, "std must be three numbers"),
+        ({"std": (0.5, 0.5, float("nan"))}, "std must be numbers, one per channel"),
         ({"integer_input": True, "mean": (0, 0, 0)}, "whole numbers"),
         ({"divisible_by": 0}, "divisible_by"),
         ({"input_size": (0, 4)}, "input_size must be"),
         ({"window": 5}, "window must be"),
+        ({"window": (8, 16), "overlap": 8}, r"overlap must be in 0\.\.7, below the window"),
         ({"resize": "cubic"}, "resize must be one of"),
     ],
 )
@@ -240,8 +284,8 @@ def test_adjusted_changes_one_setting_and_keeps_the_rest() -> None:
     after = before.adjusted(divisible_by=16)
     assert after.preparation() == {**before.preparation(), "divisible_by": 16}
     assert (after.class_names, after.name, after.model) == (NAMES, "tiny", NET)
-    assert before.prepare.divisible_by == 8
-    with pytest.raises(cs.InputError, match="mean must be three"):
+    assert before.settings.divisible_by == 8
+    with pytest.raises(cs.InputError, match="mean must be"):
         before.adjusted(mean=(1,))
 
 
@@ -260,9 +304,9 @@ def test_fingerprint_tells_models_and_preparations_apart() -> None:
 
 
 def test_description_names_what_changes_the_image() -> None:
-    assert cs.Segmenter(NET, mean=(0.5, 0.5, 0.5)).prepare.describe() == ""
-    words = cs.Segmenter(NET, input_size=(8, 9), integer_input=True, divisible_by=32, window=(5, 6)).prepare.describe()
-    for word in ("windows of 5x6", "resized to 8x9 (bilinear)", "0..255", "multiple of 32"):
+    assert describe(cs.Segmenter(NET, mean=(0.5, 0.5, 0.5)).settings) == ""
+    words = describe(ModelSettings(input_size=(8, 9), integer_input=True, divisible_by=32, window=(5, 6)))
+    for word in ("5x6 windows", "resized to 8x9 (bilinear)", "0..255", "multiple of 32"):
         assert word in words
 
 
@@ -271,3 +315,32 @@ def test_batches_are_channels_last_without_a_copy() -> None:
     batch = as_batch(pixels)
     assert batch.shape == (2, 3, 4, 5)
     assert batch.data_ptr() == pixels.ctypes.data
+
+
+def test_a_segmenter_prints_as_one_line() -> None:
+    known = cs.Segmenter(NET, class_names=NAMES, name="tiny", divisible_by=32)
+    assert repr(known) == f"Segmenter(tiny: {len(NAMES)} classes, logits, torch; image padded to a multiple of 32)"
+    fresh = cs.Segmenter(NET, name="tiny").denoised(sigma=0.25)
+    assert repr(fresh) == "Segmenter(tiny: classes not known yet, logits, torch, denoised at sigma = 0.25)"
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ({}, "44fc774c8d793b2b9df358545946409a007068d1a8eb9eaac048c3d1b9b41c08"),
+        (
+            {
+                **{"mean": [0.1, 0.2, 0.3], "std": (1, 1, 2), "bgr": True, "divisible_by": 32, "input_size": (64, 64)},
+                **{"resize": "bicubic", "scores": "probabilities", "align_corners": True, "class_names": list("abcd")},
+            },
+            "5ca7325d045726f6ed6217b0195db365fa47cb71503ba5d8f17a122417e9e135",
+        ),
+    ],
+)
+def test_fingerprints_stay_what_stored_certificates_say(settings: dict[str, Any], expected: str) -> None:
+    """A new setting must not enter the fingerprints of models that do without it."""
+    net = torch.nn.Conv2d(3, 4, 1)
+    with torch.no_grad():
+        net.weight.copy_(torch.arange(12.0).view(4, 3, 1, 1) / 8)
+        net.bias.copy_(torch.arange(4.0))
+    assert cs.Segmenter(net, **settings).fingerprint() == expected

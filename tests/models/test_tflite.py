@@ -18,7 +18,7 @@ NET = TinyNet().eval()
 
 def test_same_scores_as_torch(tmp_path: Path) -> None:
     loaded = cs.load_model(str(tflite_file(tmp_path / "m.tflite", NET, labels=False)))
-    assert (loaded.backend, loaded.num_classes, loaded.prepare.input_size) == ("litert", len(NAMES), SIZE)
+    assert (loaded.backend, loaded.num_classes, loaded.settings.input_size) == ("litert", len(NAMES), SIZE)
     assert_same_function(loaded, cs.Segmenter(NET, input_size=SIZE))
     assert_same_function(loaded, cs.Segmenter(NET, input_size=SIZE), (40, 50))
 
@@ -26,7 +26,7 @@ def test_same_scores_as_torch(tmp_path: Path) -> None:
 def test_bytes_in_labels_out(tmp_path: Path) -> None:
     file = str(tflite_file(tmp_path / "m.tflite", NET, labels=True))
     loaded = cs.load_model(file, class_names=NAMES)
-    assert (loaded.kind, loaded.prepare.integer_input) == ("labels", True)
+    assert (loaded.kind, loaded.settings.integer_input) == ("labels", True)
     original = cs.Segmenter(Labels(NET), scores="labels", num_classes=5, integer_input=True, input_size=SIZE)
     assert_same_function(loaded, original)
     assert_same_function(loaded, original, (50, 40))

@@ -33,7 +33,9 @@ def test_there_are_enough_and_everywhere():
     files = {mutant.file for mutant in MUTANTS}
     assert files >= {
         *("stats/binomial.py", "stats/correction.py", "stats/nested.py", "stats/anytime.py", "stats/radius.py"),
-        *("noise.py", "votes.py", "tally.py", "certify.py", "hits.py", "kernels.py", "hierarchy.py"),
+        *("noise/stream.py", "noise/gaussian.py", "noise/grid.py", "kernels/noise.py", "votes.py", "partial_votes.py"),
+        *("sampling.py", "chains.py", "certify.py", "kernels/hits.py", "kernels/counts.py", "kernels/scores.py"),
+        "hierarchy.py",
     }
 
 

@@ -7,7 +7,7 @@ import certiseg as cs
 from certiseg.report.certificate_report import certificate_report
 
 from .conftest import Page
-from .test_html import NASTY, assert_self_contained
+from .test_page import NASTY, assert_self_contained
 
 
 @pytest.mark.parametrize("method", ["nested", "sets", "segcertify"])

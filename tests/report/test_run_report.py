@@ -1,6 +1,5 @@
 """The report of a run: claim, settings, every table and figure, and a gallery in the order of the gains."""
 
-import json
 import re
 
 import numpy as np
@@ -8,16 +7,17 @@ import pytest
 
 import certiseg as cs
 from certiseg.analysis.drawing import method_name
-from certiseg.analysis.experiments import all_pieces
 from certiseg.analysis.images import image_scores
-from certiseg.analysis.pooling import Pools
+from certiseg.analysis.pieces import all_pieces
 from certiseg.report.run_report import run_report
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.manifest import Setting
+from certiseg.runs.pooling import ScoredRun
+from certiseg.runs.settings import Setting
+from certiseg.words import agreement_words
 
 from ..analysis.conftest import METHODS, SETTING, make_run
 from .conftest import Page
-from .test_html import NASTY, assert_self_contained
+from .test_page import NASTY, assert_self_contained
 
 FIRST = Setting(0.03, 60, 0.75)
 
@@ -25,7 +25,7 @@ FIRST = Setting(0.03, 60, 0.75)
 @pytest.fixture
 def no_figures(monkeypatch):
     """Drawing takes longest, and most tests look at something else."""
-    monkeypatch.setattr("certiseg.report.html.figure", lambda *_, **__: "")
+    monkeypatch.setattr("certiseg.report.run_report.figure", lambda *_, **__: "")
 
 
 def cards(page):
@@ -35,11 +35,17 @@ def cards(page):
 
 
 def test_the_claim_is_that_of_a_certificate_of_the_run(small_run, run_page):
-    claim = small_run.certificate("drive/0", FIRST, "nested").claim()
+    method, setting = small_run.manifest.promised
+    certificate = small_run.certificate("drive/0", setting, method)
+    claim = certificate.claim()
     for line in claim.splitlines():
         assert line in run_page.text
-    assert "only one that was chosen beforehand is a promise" in run_page.text
-    assert small_run.manifest.promise() in run_page.text
+    assert f"The promise is {method_name(method)} at {setting.words}, named before the first draw." in run_page.text
+    scores = ScoredRun(small_run).sums(method, setting).scores()
+    assert f"{scores.accuracy:.1%} are certified and right, {scores.wrong:.1%} certified and wrong" in run_page.text
+    assert agreement_words(scores.agreement) in run_page.text
+    assert run_page.text.count("(promise) CIG") == len(small_run.finished())
+    assert small_run.manifest.guarantee() in run_page.text
 
 
 def test_settings_tables_and_figures_are_all_there(small_run, run_page):
@@ -58,11 +64,11 @@ def test_settings_tables_and_figures_are_all_there(small_run, run_page):
 
 
 def test_the_gallery_has_every_image_by_the_gain_of_nested(small_run, run_page):
-    scores = {image.name: image for image in image_scores(Pools(small_run), FIRST)}
+    scores = {image.name: image for image in image_scores(ScoredRun(small_run), FIRST)}
     found = cards(run_page)
     assert {name for name, _ in found} == set(scores)
     for name, gains in found:
-        expected = [scores[name].cig[m] - scores[name].cig["segcertify"] for m in (METHODS[3], "nested", "sets:3")]
+        expected = [scores[name].gain(m) for m in (METHODS[3], "nested", "sets:3")]
         assert gains == pytest.approx(expected, abs=1e-6)
     leading = [gains[1] for _, gains in found]
     assert leading == sorted(leading, reverse=True)
@@ -97,7 +103,7 @@ def test_names_from_files_are_text_and_nothing_else(tmp_path, monkeypatch):
     names = (NASTY.replace("/", "\\"), "$\\frac{", "b", "c")
     monkeypatch.setattr(Images, "names", names)
     folder = make_run(tmp_path / "run", dataset=f"set {NASTY}", methods=("segcertify", "nested"))
-    folder.left_out_path.write_text(json.dumps({NASTY: NASTY}))
+    folder.write_left_out({names[0]: NASTY})
     page = Page(run_report(folder))
     assert page.source.count("<script") == 1
     assert "onerror" not in {name for _, attributes in page.elements for name in attributes}

@@ -16,12 +16,14 @@ import pytest
 import torch
 
 import certiseg as cs
-from certiseg.analysis.pooling import Pools
-from certiseg.analysis.tables import summary_table
 from certiseg.datasets.base import Sample
-from certiseg.runs.evaluate import Progress, evaluate_dataset
+from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.manifest import Manifest, MethodChoice, Setting, load_manifest, parse_settings
+from certiseg.runs.manifest import Manifest, load_manifest
+from certiseg.runs.pooling import ScoredRun
+from certiseg.runs.progress import Progress
+from certiseg.runs.run import Run
+from certiseg.runs.settings import MethodChoice, Setting, parse_settings
 from certiseg.runs.table import UNCERTIFIED
 
 METHODS = ("segcertify", "level:1", "adaptive:0,0,0.25", "nested", "sets:3")
@@ -113,12 +115,12 @@ def finished(tmp_path_factory):
 def test_one_pass_per_sigma_serves_every_setting_and_method(tmp_path):
     images = Images(2)
     manifest, model = make_manifest(images)
-    seen = []
-    progress = Progress(draws=seen.append)
+    progress = Progress()
     evaluate_dataset(RunFolder(tmp_path), manifest, images, model, progress=progress)
     draws = len(images) * len(manifest.sigmas) * (manifest.n0 + 100)
-    assert model.model.calls == draws + len(images)
-    assert sum(seen) == draws
+    looks = len(images) * len(manifest.sigmas) + 1  # without noise; two for the first image
+    assert model.model.calls == draws + looks
+    assert (progress.new_draws, progress.found_draws, progress.new_images) == (draws, 0, len(images))
 
 
 def test_a_second_start_calls_no_model_and_changes_no_byte(finished):
@@ -146,12 +148,12 @@ def test_every_certificate_verifies_and_equals_certify(finished):
 def test_pooled_scores_equal_evaluate_over_all_images(finished):
     images = Images(4)
     labels = [images[index].label for index in range(4)]
-    pools = Pools(finished)
+    scored = ScoredRun(finished)
     for setting in finished.manifest.each_setting():
         for method in METHODS:
             certificates = [finished.certificate(name, setting, method) for name in images.names]
-            expected = cs.evaluate(certificates, labels)
-            found = pools.pool(method, setting).scores()
+            expected = cs.score(certificates, labels)
+            found = scored.sums(method, setting).scores()
             for field in ("cig", "ccig", "abstain", "class_abstain", "accuracy"):
                 assert getattr(found, field) == pytest.approx(getattr(expected, field), abs=1e-12)
             assert found.miou == pytest.approx(expected.miou) if expected.miou is not None else found.miou is None
@@ -159,9 +161,9 @@ def test_pooled_scores_equal_evaluate_over_all_images(finished):
 
 
 def test_boundary_and_the_rest_add_up(finished):
-    pools, setting = Pools(finished), Setting(0.1, 100, 0.8)
-    parts = [pools.pool("nested", setting, boundary=flag).sums() for flag in (True, False)]
-    whole = pools.pool("nested", setting).sums()
+    scored, setting = ScoredRun(finished), Setting(0.1, 100, 0.8)
+    parts = [scored.sums("nested", setting, boundary=flag).total() for flag in (True, False)]
+    whole = scored.sums("nested", setting).total()
     assert np.array_equal(parts[0].pixels + parts[1].pixels, whole.pixels)
     assert np.allclose(parts[0].gain + parts[1].gain, whole.gain)
 
@@ -175,19 +177,19 @@ def test_the_uncertified_model_has_a_row_of_its_own(finished):
         known = sample.label != 255
         right += (model.predict(sample.image)[known] == sample.label[known]).sum()
         total += known.sum()
-    assert Pools(finished).pool(UNCERTIFIED).scores().accuracy == pytest.approx(right / total)
-    assert summary_table(finished)[0]["method"] == UNCERTIFIED
+    assert ScoredRun(finished).sums(UNCERTIFIED).scores().accuracy == pytest.approx(right / total)
+    assert Run(finished).scores()[0]["method"] == UNCERTIFIED
 
 
-def test_intervals_hold_the_value_and_shrink_to_it_for_one_image(finished, tmp_path):
-    pool = Pools(finished).pool("nested", Setting(0.1, 60, 0.75))
-    low, high = pool.interval("cig", draws=200)
-    assert low <= pool.scores().cig <= high
+def test_intervals_hold_the_value_and_shrink_to_it_for_one_image(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr("certiseg.runs.pooling.LEAST_IMAGES", 1)
+    row = ScoredRun(finished).sums("nested", Setting(0.1, 60, 0.75)).row(["cig"], draws=200)
+    assert row["cig_low"] <= row["cig"] <= row["cig_high"]
     images = Images(1)
     manifest, model = make_manifest(images, sigmas=(0.1,))
     evaluate_dataset(RunFolder(tmp_path), manifest, images, model)
-    single = Pools(RunFolder(tmp_path)).pool("nested", Setting(0.1, 60, 0.75))
-    assert single.interval("cig", draws=20) == pytest.approx((single.scores().cig,) * 2)
+    single = ScoredRun(RunFolder(tmp_path)).sums("nested", Setting(0.1, 60, 0.75))
+    assert list(single.row(["cig"], draws=20).values()) == pytest.approx([single.scores().cig] * 3)
 
 
 def test_a_broken_image_is_left_out_and_named(tmp_path):
@@ -197,7 +199,22 @@ def test_a_broken_image_is_left_out_and_named(tmp_path):
     assert list(left_out) == ["drive/001"]
     assert "size of its image" in left_out["drive/001"]
     assert RunFolder(tmp_path).left_out() == left_out
-    assert Pools(RunFolder(tmp_path)).images == ("drive/000", "drive/002")
+    assert ScoredRun(RunFolder(tmp_path)).images == ("drive/000", "drive/002")
+
+
+def test_an_image_that_fails_halfway_leaves_no_files(tmp_path):
+    images = Images(2)
+    manifest, model = make_manifest(images)
+    whole, limit = model.model.forward, 1 + 2 * (manifest.n0 + 100)  # in the middle of the second sigma
+
+    def poisoned(batch):
+        return whole(batch) * float("nan" if model.model.calls == limit else 1)
+
+    model.model.forward = poisoned
+    folder = RunFolder(tmp_path)
+    assert list(evaluate_dataset(folder, manifest, images, model)) == ["drive/000"]
+    assert not [path for path in tmp_path.rglob("*") if "drive__000" in path.name]
+    assert folder.finished() == ["drive/001"]
 
 
 def test_other_settings_in_the_same_folder_are_refused_with_the_difference(finished):
@@ -222,7 +239,7 @@ def test_family_dataset_divides_alpha(tmp_path):
     evaluate_dataset(RunFolder(tmp_path), manifest, images, model)
     certificate = RunFolder(tmp_path).certificate(images.names[0], Setting(0.1, 60, 0.75), "nested")
     assert certificate.settings.alpha == 0.005
-    assert "all 2 images at once" in manifest.promise()
+    assert "all 2 images at once" in manifest.guarantee()
 
 
 def test_manifest_round_trip_and_damage(finished, tmp_path):
@@ -250,10 +267,11 @@ STARTER = """
 import os, sys
 sys.path.insert(0, {tests!r})
 from tests.runs.test_evaluate import Images, make_manifest
-from certiseg.runs.evaluate import Progress, evaluate_dataset
+from certiseg.runs.progress import Progress
+from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
-import certiseg.engines.here
-certiseg.engines.here.CHECKPOINT_SECONDS = 0.0
+import certiseg.runs.local
+certiseg.runs.local.CHECKPOINT_SECONDS = 0.0
 for line in sys.stdin:
     child = os.fork()
     if child:
@@ -263,7 +281,8 @@ for line in sys.stdin:
     print(os.getpid(), flush=True)
     images = Images(6)
     manifest, model = make_manifest(images, sigmas=(0.1,))
-    progress = Progress(draws=lambda _: print("draw", flush=True), image=lambda *_: print("image", flush=True))
+    progress = Progress()
+    progress.show = lambda: print("more", flush=True)
     evaluate_dataset(RunFolder(line.strip()), manifest, images, model, progress=progress)
     print(f"calls {{model.model.calls}}", flush=True)
     os._exit(0)

@@ -134,3 +134,11 @@ def test_a_bound_beyond_tau_and_a_rejected_tau_are_the_same_thing() -> None:
                 critical = cs.critical_count(n, tau, error)
                 beyond = np.flatnonzero(binomial_test(n, tau).lower_bounds(error) > tau)
                 assert (int(beyond[0]) if beyond.size else None) == critical
+
+
+def test_a_p_value_at_its_level_that_is_too_large_to_compute_exactly_does_not_reject():
+    test = binomial_test(60_000, 0.95)
+    level = float(test.p_values[57_000])
+    assert 0.4 < level < 0.6
+    assert test.critical(level) == 57_001
+    assert test.critical(level * (1 + 1e-8)) == 57_000

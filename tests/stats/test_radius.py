@@ -6,7 +6,7 @@ from scipy import stats
 
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.binomial import binomial_test
-from certiseg.stats.radius import agree_with_test, radius, radius_table
+from certiseg.stats.radius import agree_with_test, radius, reach
 
 MAKERS = [binomial_test, anytime_test]
 
@@ -23,7 +23,7 @@ def test_radius_is_sigma_times_the_normal_quantile(sigma: float) -> None:
 def test_tables_are_the_radii_of_the_lower_bounds(make: type, n: int) -> None:
     for error in (0.1, 1e-5):
         bounds = make(n, 0.75).lower_bounds(error)
-        table = radius_table(make(n, 0.75), sigma=0.25, error=error)
+        table = reach(0.25, bounds)
         assert (table[bounds <= 0.5] == 0).all()
         np.testing.assert_allclose(table[bounds > 0.5], 0.25 * stats.norm.ppf(bounds[bounds > 0.5]), rtol=1e-9)
         assert (np.diff(table) >= 0).all()
@@ -36,7 +36,7 @@ def test_a_pixel_reaches_the_radius_exactly_where_it_is_certified(make: type) ->
         for tau in (0.6, 0.75, 0.95):
             for error in (0.05, 1e-4, 1e-9):
                 critical, wanted = make(n, tau).critical(error), radius(0.25, tau)
-                table = radius_table(make(n, tau), sigma=0.25, error=error)
+                table = reach(0.25, make(n, tau).lower_bounds(error))
                 certified = np.arange(n + 1) >= (n + 1 if critical is None else critical)
                 agreed = agree_with_test(table, radius=wanted, critical=critical)
                 np.testing.assert_array_equal(agreed >= wanted, certified)

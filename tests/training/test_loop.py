@@ -13,14 +13,16 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from certiseg.datasets.base import VOID
-from certiseg.datasets.camvid import CLASSES
-from certiseg.datasets.scenes import Scenes
+import certiseg as cs
+from certiseg.datasets import open_dataset, open_training_pair
 from certiseg.errors import InputError
-from certiseg.training.checkpoint import load_checkpoint, load_weights
+from certiseg.hierarchy import VOID, load_hierarchy
+from certiseg.models.weight_files import read_weights
+from certiseg.training.checkpoint import load_checkpoint
 from certiseg.training.config import TrainConfig
 from certiseg.training.curves import COLUMNS, read_csv
 from certiseg.training.loop import train
+from certiseg.training.network import build_network
 
 DRIVER = """
 import sys, json
@@ -40,6 +42,7 @@ def small(root: Path | None, out: Path, **changes: object) -> dict[str, object]:
             "lr": 0.003,
             "progress": False,
             "tensorboard": False,
+            "workers": 0,
             "loss_at": "logits",
         },
     }
@@ -55,7 +58,7 @@ def command(values: dict[str, object]) -> list[str]:
 
 
 def test_training_on_streets_lowers_the_loss_and_beats_the_majority_class(tmp_path: Path) -> None:
-    data = Scenes("train", count=8), Scenes("val", count=3)
+    data = open_training_pair("streets", None)[0], open_dataset("streets", split="val", first=2)
     window = {"crop": (80, 96), "scale": (0.25, 0.4), "epochs": 4, "steps_per_epoch": 15, "ema": 0.9}
     rows = train(TrainConfig(**small(None, tmp_path, dataset="streets", **window)), data)
     assert rows[-1]["train_loss"] < 0.7 * rows[0]["train_loss"]
@@ -68,7 +71,7 @@ def test_training_on_streets_lowers_the_loss_and_beats_the_majority_class(tmp_pa
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
         assert b"<svg" in (tmp_path / f"{name}.svg").read_bytes()
     with safe_open(tmp_path / "best.safetensors", "pt") as file:
-        assert json.loads(file.metadata()["classes"]) == list(CLASSES)
+        assert json.loads(file.metadata()["classes"]) == list(load_hierarchy("camvid").classes)
 
 
 def test_killed_and_resumed_equals_uninterrupted(discs: Path, tmp_path: Path) -> None:
@@ -88,7 +91,7 @@ def test_killed_and_resumed_equals_uninterrupted(discs: Path, tmp_path: Path) ->
             assert torch.equal(value, second[part][name]), name
     drop = lambda rows: [{k: v for k, v in row.items() if k != "seconds"} for row in rows]  # noqa: E731
     assert drop(first["rows"]) == drop(second["rows"])
-    best = load_weights(whole / "best.safetensors"), load_weights(broken / "best.safetensors")
+    best = read_weights(whole / "best.safetensors"), read_weights(broken / "best.safetensors")
     assert all(torch.equal(best[0][name], best[1][name]) for name in best[0])
 
 
@@ -120,8 +123,8 @@ def test_start_from_another_head(discs: Path, tmp_path: Path) -> None:
     assert fresh == ["head.bias", "head.weight"]
     assert fitted == len(network.state_dict()) - 2
     own, given = network.state_dict(), trained.state_dict()
-    assert torch.equal(own["stage4.body.0.0.weight"], given["stage4.body.0.0.weight"].half().float())
-    assert torch.equal(own["stem.0.1.running_var"], given["stem.0.1.running_var"])
+    assert torch.equal(own["pyramid.mix.0.0.weight"], given["pyramid.mix.0.0.weight"].half().float())
+    assert torch.equal(own["encoder.stem.2.running_var"], given["encoder.stem.2.running_var"])
 
 
 def test_tensorboard_files_are_written(discs: Path, tmp_path: Path) -> None:
@@ -139,3 +142,44 @@ def test_a_run_is_not_overwritten_nor_continued_with_other_settings(discs: Path,
     with pytest.raises(InputError, match=r"sigma must be that of the run .* 0\.25, got 0\.5"):
         train(TrainConfig(**values | {"resume": True, "sigma": 0.5}))
     assert len(train(TrainConfig(**values | {"resume": True}))) == 1
+
+
+class WithAuxiliary(torch.nn.Module):
+    """Scores of a colour each, and while it is trained auxiliary ones from a layer of their own."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        self.main, self.side = torch.nn.Conv2d(3, num_classes, 1), torch.nn.Conv2d(3, num_classes, 1)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor | dict[str, torch.Tensor]:
+        return {"out": self.main(images), "aux": self.side(images)} if self.training else self.main(images)
+
+
+def test_auxiliary_scores_have_a_loss_of_their_own(discs: Path, tmp_path: Path) -> None:
+    spec = f"torch:{__name__}:{WithAuxiliary.__name__}"
+    states = []
+    for weight in (0.4, 0.0):
+        values = small(discs, tmp_path / f"{weight}", model=spec, aux_weight=weight, epochs=1, weight_decay=0.0)
+        train(TrainConfig(**values))
+        states.append(load_checkpoint(tmp_path / f"{weight}" / "checkpoint.pt")["network"])
+    torch.manual_seed(0)
+    fresh = WithAuxiliary(3).state_dict()
+    assert not torch.equal(states[0]["side.weight"], fresh["side.weight"])
+    assert torch.equal(states[1]["side.weight"], fresh["side.weight"])
+
+
+def test_an_hrnet_is_trained_and_loaded_again(discs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from certiseg.models import hrnet
+
+    monkeypatch.setattr(hrnet, "WIDTHS", (1, 2, 3, 4))
+    rows = train(TrainConfig(**small(discs, tmp_path / "run", model="hrnet-w48-ocr", epochs=1, steps_per_epoch=2)))
+    loaded = cs.load_model(f"hrnet-w48-ocr:{tmp_path / 'run' / 'last.safetensors'}")
+    assert loaded.class_names == ("sky", "ground", "disc")
+    assert loaded.settings.trained_size == (64, 80)
+    assert np.isfinite(rows[-1]["train_loss"])
+    # What was validated in training is the function that is loaded: images in [0, 1] in, the same scores out.
+    images = torch.rand(1, 3, 64, 80)
+    network = build_network("hrnet-w48-ocr", num_classes=3).eval()
+    network.load_state_dict(read_weights(tmp_path / "run" / "last.safetensors"))
+    with torch.inference_mode():
+        torch.testing.assert_close(loaded(images).values, network(images))

@@ -1,7 +1,5 @@
 """Loss, class weights, schedule, average and validation scores against plain re-computations."""
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
@@ -9,9 +7,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from certiseg.datasets.base import Sample
-from certiseg.training.ema import Average
+from certiseg.training.config import TrainConfig
 from certiseg.training.losses import class_weights, labels_at, segmentation_loss
-from certiseg.training.schedule import learning_rate_share
+from certiseg.training.optimisation import average_of, make_optimizer, make_schedule
 from certiseg.training.validate import count_pairs, scores_of, validate
 
 
@@ -67,23 +65,52 @@ def test_class_weights_have_mean_one_over_pixels() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["poly", "one-cycle"])
-def test_schedule_climbs_then_falls(schedule: str) -> None:
-    shares = [learning_rate_share(step, 100, schedule=schedule, warmup=0.1) for step in range(100)]
-    assert shares[9] == pytest.approx(1)
-    assert all(a <= b for a, b in itertools.pairwise(shares[:10]))
-    assert all(a >= b for a, b in itertools.pairwise(shares[9:]))
-    assert 0 < shares[-1] < 0.05
+@pytest.mark.parametrize("warmup", [0.0, 0.1])
+def test_schedule_climbs_then_falls(schedule: str, warmup: float) -> None:
+    config = TrainConfig(dataset="folder", root=None, out="unused", lr=0.5, schedule=schedule, warmup=warmup)
+    optimizer = make_optimizer(config, nn.Linear(2, 2), fresh=("weight", "bias"))
+    climbing = make_schedule(config, optimizer, steps=100)
+    shares = []
+    for _ in range(100):
+        shares.append(optimizer.param_groups[0]["lr"] / 0.5)
+        optimizer.step()
+        climbing.step()
+    top = round(100 * warmup)
+    assert shares.index(max(shares)) == top
+    assert max(shares) == pytest.approx(1)
+    assert shares[: top + 1] == sorted(shares[: top + 1])
+    t = (np.arange(top, 100) - top) / (100 - top)
+    expected = (1 - t) ** 0.9 if schedule == "poly" else 0.001 + 0.999 * (1 + np.cos(np.pi * t)) / 2
+    np.testing.assert_allclose(shares[top:], expected, rtol=1e-9)
 
 
-def test_average_follows_the_weights() -> None:
+@pytest.mark.parametrize("schedule", ["poly", "one-cycle"])
+@pytest.mark.parametrize("steps", [1, 2, 3, 10, 11])
+def test_short_runs_have_a_positive_rate_at_every_step(schedule: str, steps: int) -> None:
+    config = TrainConfig(dataset="folder", root=None, out="unused", schedule=schedule, warmup=0.5)
+    optimizer = make_optimizer(config, nn.Linear(2, 2), fresh=("weight", "bias"))
+    climbing = make_schedule(config, optimizer, steps=steps)
+    for _ in range(steps):
+        assert 0 < climbing.get_last_lr()[0] <= config.lr
+        optimizer.step()
+        climbing.step()
+
+
+def test_average_starts_at_the_weights_and_forgets_by_its_decay() -> None:
     network = nn.BatchNorm1d(2)
-    average = Average(network, decay=0.5)
-    with torch.no_grad():
-        network.weight.fill_(3)
-        network.num_batches_tracked.fill_(7)
-    average.update(network, step=1000)
-    assert average.network.weight.tolist() == [2, 2]
-    assert average.network.num_batches_tracked == 7
+    average = average_of(network, decay=0.5)
+    values = [1.0, 4.0, -2.0, 7.0, 0.5]
+    expected = values[0]
+    for update, value in enumerate(values):
+        with torch.no_grad():
+            network.weight.fill_(value)
+            network.running_mean.fill_(value)
+        average.update_parameters(network)
+        decay = min(0.5, (1 + update) / (10 + update))
+        expected = decay * expected + (1 - decay) * value if update else value
+        assert average.module.weight.tolist() == pytest.approx([expected] * 2)
+        assert average.module.running_mean.tolist() == pytest.approx([expected] * 2)
+    assert not any(value.requires_grad for value in average.parameters())
 
 
 def test_scores_by_hand() -> None:
@@ -92,7 +119,7 @@ def test_scores_by_hand() -> None:
     scores = scores_of(count_pairs(label, predicted, num_classes=3).numpy(), loss=0.0)
     assert scores.pixel_accuracy == pytest.approx(3 / 5)
     assert scores.mean_accuracy == pytest.approx((2 / 3 + 1 / 2) / 2)
-    assert scores.miou == pytest.approx((2 / 3 + 1 / 3) / 2)
+    assert scores.miou == pytest.approx((2 / 3 + 1 / 3 + 0) / 3)  # class 2 is predicted, so it counts
 
 
 def test_validation_noise_is_fixed_and_clean_is_clean() -> None:
@@ -109,3 +136,16 @@ def test_validation_noise_is_fixed_and_clean_is_clean() -> None:
     noisy = validate(Bright(), samples, num_classes=2, sigma=0.7)
     assert 0.7 < noisy.pixel_accuracy < 1
     assert noisy == validate(Bright(), samples, num_classes=2, sigma=0.7)
+
+
+def test_given_weights_learn_at_a_share_of_the_rate() -> None:
+    config = TrainConfig(dataset="streets", root=None, out="", lr=0.01, init_rate=0.25, weight_decay=0.1)
+    network = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    groups = make_optimizer(config, network, fresh=("1.weight", "1.bias")).param_groups
+    assert [(group["lr"], group["weight_decay"], len(group["params"])) for group in groups] == [
+        (0.01, 0.1, 1),
+        (0.01, 0.0, 1),
+        (0.0025, 0.1, 1),
+        (0.0025, 0.0, 1),
+    ]
+    assert groups[2]["params"][0] is network[0].weight

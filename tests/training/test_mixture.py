@@ -7,13 +7,15 @@ import pytest
 import torch
 from PIL import Image
 
-from certiseg.datasets import camvid
-from certiseg.datasets.base import VOID, Sample
+from certiseg.datasets.base import Sample
 from certiseg.errors import InputError
-from certiseg.training.augment import Augmentation
-from certiseg.training.batches import Plan
+from certiseg.hierarchy import VOID, load_hierarchy
+from certiseg.training.batches import BatchPlan
+from certiseg.training.config import TrainConfig
 from certiseg.training.losses import segmentation_loss
 from certiseg.training.mixture import MEANINGS, open_mixture, parse_entry
+
+CAMVID = load_hierarchy("camvid").classes
 
 
 @pytest.fixture
@@ -56,22 +58,22 @@ def test_sets_weigh_one_beside_weighted_classes() -> None:
 
 
 def test_comma10k_says_sets_of_camvid_classes(frames: Path) -> None:
-    mixture = open_mixture([f"comma10k:0.25:{frames}"], classes=camvid.CLASSES)
-    ((share, samples),) = mixture.kinds
+    mixture = open_mixture([f"comma10k:0.25:{frames}"], classes=CAMVID)
+    ((share, samples),) = mixture.others
     assert (share, len(samples)) == (0.25, 1)
     first_row = samples[0].label[0, ::2].tolist()
     assert first_row == [31, 32, 33, 34, VOID]
-    names = [{camvid.CLASSES[index] for index in members} for members in mixture.sets]
+    names = [{CAMVID[index] for index in members} for members in mixture.sets]
     assert names == [set(members) for members in MEANINGS["comma10k"].values()]
     # The four sets contradict each other nowhere and leave no CamVid class out.
-    assert sorted(name for members in names for name in members) == sorted(camvid.CLASSES)
+    assert sorted(name for members in names for name in members) == sorted(CAMVID)
 
 
 def test_draws_follow_the_shares_and_the_seed() -> None:
     main = [Sample("main", np.zeros((8, 8, 3), np.uint8), np.zeros((8, 8), np.uint8))]
     others = [Sample(name, main[0].image, main[0].label) for name in ("other", "rare")]
     kinds = [(0.3, others[:1]), (0.1, others[1:])]
-    plan = Plan(main, Augmentation((32, 32)), 4, 0, 0.25, beside=kinds)
+    plan = BatchPlan(TrainConfig(dataset="folder", root=None, out="unused"), main, kinds)
     names = [plan.sample_at(position).name for position in range(4000)]
     # Five standard errors of 4000 draws.
     for name, share in (("main", 0.6), ("other", 0.3), ("rare", 0.1)):

@@ -1,25 +1,32 @@
 """Windows, light and noise: every sample is a function of the seed and its position."""
 
-import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 
-from certiseg.datasets.base import VOID, Sample
+from certiseg.datasets.base import Sample
+from certiseg.hierarchy import VOID
 from certiseg.training.augment import Augmentation, add_noise, cut_window, paste_classes, shift_colours
-from certiseg.training.batches import Plan, prefetch
+from certiseg.training.batches import BatchPlan, load_batches
+from certiseg.training.config import TrainConfig
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def plan(noise: str = "alternate", share: float = 0.5, **place: int) -> Plan:
+def config(**changes: Any) -> TrainConfig:
+    values = {"crop": (32, 40), "colour": 0.0, "batch_size": 4, "seed": 3, **changes}
+    return TrainConfig(dataset="folder", root=None, out="unused", **values)
+
+
+def plan(noise: str = "alternate", share: float = 0.5, **place: int) -> BatchPlan:
     samples = [
         Sample(str(index), np.full((40, 50, 3), index * 20, np.uint8), np.full((40, 50), index, np.uint8))
         for index in range(6)
     ]
-    return Plan(samples, Augmentation((32, 40), colour=0), 4, 3, 0.25, noise, share, **place)
+    return BatchPlan(config(noise=noise, noisy_share=share), samples, **place)
 
 
 def test_label_follows_its_image_through_window_and_flip() -> None:
@@ -71,26 +78,20 @@ def test_every_lap_holds_every_sample_once() -> None:
 
 
 def test_batches_depend_on_the_step_alone_and_processes_share_one_order() -> None:
-    ahead = list(prefetch(plan(), 2, 5))
-    for step, batch in zip(range(2, 5), ahead, strict=True):
-        again = plan().batch(step)
-        assert batch.images.equal(again.images)
-        assert batch.labels.equal(again.labels)
-    seen = [int(label.unique()[0]) for rank in range(2) for label in plan(rank=rank, world=2).batch(0).labels]
+    for workers in (0, 2):
+        for step, batch in zip(range(2, 5), load_batches(plan(), 2, 5, workers=workers), strict=True):
+            again = plan()[step]
+            assert batch.images.equal(again.images)
+            assert batch.labels.equal(again.labels)
+    seen = [int(label.unique()[0]) for rank in range(2) for label in plan(rank=rank, world=2)[0].labels]
     one_process = [plan().index_of(position) for position in range(8)]
     assert seen == one_process
-
-
-def test_an_error_in_the_thread_reaches_the_caller() -> None:
-    broken = Plan([Sample("x", np.zeros((4, 4)), np.zeros((4, 4)))], Augmentation((32, 32)), 2, 0, 0.25)
-    with pytest.raises(Exception):  # noqa: B017
-        list(prefetch(broken, 0, 1))
 
 
 def test_even_draws_every_recording_equally_often_and_every_image_of_it_in_turn() -> None:
     names = ["a_1", "a_2", "a_3", "a_4", "b_1", "b_2"]
     samples = [Sample(name, np.zeros((4, 4, 3), np.uint8), np.zeros((4, 4), np.uint8)) for name in names]
-    even = Plan(samples, Augmentation((32, 32)), 2, 0, 0.25, even=True)
+    even = BatchPlan(config(even=True), samples)
     drawn = [even.index_of(position) for position in range(16)]
     assert sorted(drawn) == [0, 0, 1, 1, 2, 2, 3, 3, *[4] * 4, *[5] * 4]
     for lap in (slice(0, 8), slice(8, 16)):
@@ -110,8 +111,8 @@ def test_half_of_the_classes_of_another_image_are_pasted_with_their_pixels() -> 
 
 def test_pasting_is_a_share_of_the_samples_and_depends_on_the_position_alone() -> None:
     samples = [Sample(str(k), np.full((32, 40, 3), k, np.uint8), np.full((32, 40), k, np.uint8)) for k in range(6)]
-    mixed = Plan(samples, Augmentation((32, 40), scale=(1, 1), aspect=1, colour=0), 40, 3, 0.0, paste=0.5)
-    plain = dataclasses.replace(mixed, paste=0.0)
-    changed = (mixed.batch(0).labels != plain.batch(0).labels).flatten(1).any(1).float().mean()
+    still = {"scale": (1.0, 1.0), "aspect": 1.0, "batch_size": 40, "sigma": 0.0}
+    mixed, plain = (BatchPlan(config(**still, paste=share), samples) for share in (0.5, 0.0))
+    changed = (mixed[0].labels != plain[0].labels).flatten(1).any(1).float().mean()
     assert 0.2 < changed < 0.6  # half of them, less those that were given their own class
-    assert mixed.batch(1).images.equal(dataclasses.replace(mixed).batch(1).images)
+    assert mixed[1].images.equal(BatchPlan(mixed.config, samples)[1].images)

@@ -1,17 +1,34 @@
 """The command: its help, its result, and one clear sentence for each kind of bad input."""
 
 import argparse
+import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from certiseg.cli import train as command
 from certiseg.errors import InputError
-from certiseg.training.checkpoint import load_checkpoint, load_weights, start_from
+from certiseg.models.weight_files import read_weights
+from certiseg.training.checkpoint import load_checkpoint, start_from
+from certiseg.training.config import TrainConfig
 from certiseg.training.network import build_network, check_outputs
 
-QUICK = ["--epochs", "1", "--steps-per-epoch", "1", "--batch-size", "2", "--crop", "32", "32", "--no-progress"]
+QUICK = [
+    "--epochs",
+    "1",
+    "--steps-per-epoch",
+    "1",
+    "--batch-size",
+    "2",
+    "--crop",
+    "32",
+    "32",
+    "--no-progress",
+    "--workers",
+    "0",
+]
 
 
 def run(*arguments: str) -> int:
@@ -41,12 +58,15 @@ def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
         (["--batch-size", "1"], "batch_size must be at least 2"),
         (["--crop", "16", "64"], "crop must be height and width of at least 32"),
         (["--scale", "2", "1"], "scale must be two positive numbers"),
-        (["--noise", "loud"], "noise must be one of alternate, mixed"),
-        (["--schedule", "up"], "schedule must be one of poly, one-cycle"),
         (["--ohem", "0"], "ohem must be in"),
-        (["--model", "resnet"], "model must be compact or torch:"),
-        (["--model", "torch:no_such_module:net"], "model must name an importable factory"),
-        (["--init", "missing.pt"], "init must be a weights file"),
+        (["--model", "resnet"], "model must be one of compact, hrnet-w48, hrnet-w48-ocr, torch:"),
+        (["--model", "torch:no_such_module:net"], "module must be importable"),
+        (["--threat", "rain:1"], "threat must be NAME:SCALE with a name of fog, dark"),
+        (["--threat", "fog:0.7,blur:-3"], "threat must be NAME:SCALE .*, got 'blur:-3'"),
+        (["--threat-share", "2"], r"threat_share must be in \[0, 1\]"),
+        (["--sigma-range", "0.5", "0.1"], "sigma_range must be two numbers"),
+        (["--init-rate", "0"], r"init_rate must be in \(0, 1\]"),
+        (["--init", "missing.pt"], "weights must be a file, got missing.pt"),
     ],
 )
 def test_bad_values(discs: Path, tmp_path: Path, changes: list[str], words: str) -> None:
@@ -54,6 +74,20 @@ def test_bad_values(discs: Path, tmp_path: Path, changes: list[str], words: str)
         run("folder", "--root", str(discs), "--out", str(tmp_path / "run"), *QUICK, *changes)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("choice", [{"noise": "loud"}, {"schedule": "up"}, {"optimizer": "adam"}, {"loss_at": "end"}])
+def test_bad_choices(choice: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(choice))} must be one of"):
+        TrainConfig(dataset="folder", out="unused", **choice)
+
+
+def test_every_field_is_an_option_with_help() -> None:
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["train", "streets", "--out", "x"])
+    assert {each.name for each in dataclasses.fields(TrainConfig)} <= set(vars(args))
+    assert all(each.metadata["help"] for each in dataclasses.fields(TrainConfig))
 
 
 def test_bad_places(tmp_path: Path) -> None:
@@ -98,13 +132,12 @@ def test_files_that_are_no_weights(tmp_path: Path) -> None:
     from torch import nn
 
     (tmp_path / "text.pt").write_text("hello")
-    with pytest.raises(InputError, match="must be a checkpoint of certiseg"):
-        load_checkpoint(tmp_path / "text.pt")
-    with pytest.raises(InputError, match="must be safetensors or a state dict"):
-        load_weights(tmp_path / "text.pt")
+    for read in (load_checkpoint, read_weights):
+        with pytest.raises(InputError, match="must be an intact, readable PyTorch or safetensors file"):
+            read(tmp_path / "text.pt")
     torch.save({"note": "nothing"}, tmp_path / "empty.pt")
-    with pytest.raises(InputError, match="must hold named tensors"):
-        load_weights(tmp_path / "empty.pt")
+    with pytest.raises(InputError, match="must be a checkpoint of format"):
+        load_checkpoint(tmp_path / "empty.pt")
     torch.save({"other": torch.zeros(3)}, tmp_path / "other.pt")
     with pytest.raises(InputError, match="got none that fit"):
         start_from(nn.Conv2d(3, 3, 1), tmp_path / "other.pt")

@@ -25,6 +25,7 @@ from certiseg.viewer.pictures import _first_and_every
 def test_what_differs_from_the_run(client, changes, words):
     facts, _ = client.map(**changes)
     assert facts["differs"] == words
+    assert facts["role"] == ("exploration" if words else "promise")
 
 
 def test_the_printed_command_certifies_what_was_explored(client, data, run):
@@ -87,3 +88,18 @@ ODD = [
 def test_odd_values_are_one_sentence(client, changes, sentence):
     assert sentence in client.refused(**changes)
     assert client.map()[0]["differs"] == []
+
+
+def test_the_command_draws_enough_to_certify(client, run):
+    choice = client.choice(tau=0.97, alpha=0.001)
+    assert client.map(tau=0.97, alpha=0.001)[0]["critical"] is None
+    words = shlex.split(client.http.get("/api/recipe", params=choice).json()["command"])
+    n, tau = words[words.index("--setting") + 1].split(":")
+    assert (int(n) > 100, tau) == (True, "0.97")
+    assert main(words[1:]) == 0
+
+
+def test_settings_that_no_draws_can_certify_have_no_command(client):
+    answer = client.http.get("/api/recipe", params=client.choice(tau=0.9999, alpha=1e-9))
+    assert answer.status_code == 400
+    assert "tau and alpha must allow a certificate" in answer.json()["error"]

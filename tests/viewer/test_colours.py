@@ -36,6 +36,6 @@ def test_reasons_are_told_apart(seen):
 
 @pytest.mark.parametrize("seen", [None, "protan", "deutan"])
 def test_the_heat_map_only_gets_lighter(client, seen):
-    heat = overview(client.viewer.shelf, client.viewer.pictures)["colours"]["heat"]
+    heat = overview(client.viewer.reader, client.viewer.pictures)["colours"]["heat"]
     lightness = [lab(colour, seen)[0] for colour in heat]
     assert np.diff(lightness[::8]).min() > 0

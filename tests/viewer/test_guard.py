@@ -1,15 +1,16 @@
 """Nobody else may ask, and nothing outside the run folder is read."""
 
 import os
+import shutil
 
 import pytest
 from starlette.testclient import TestClient
 
 import certiseg as cs
 from certiseg.viewer.app import make_app
-from certiseg.viewer.guard import check_token
+from certiseg.viewer.server import check_token
 from tests.viewer.conftest import Client
-from tests.viewer.test_drops import PAGE, SETTING, drop, picture
+from tests.viewer.test_uploads import PAGE, SETTING, drop, picture
 
 TOKEN = "correcthorsebattery1"
 
@@ -178,3 +179,22 @@ def test_unreadable_files_are_told(client, run):
     path = run.votes_path("scene 0", 0.25)
     path.chmod(0)
     assert client.http.get("/api/map", params=client.choice(lane="x", request=1)).status_code in (400, 500)
+
+
+def test_what_nobody_foresaw_is_a_sentence_behind_the_same_policy(client, monkeypatch, caplog):
+    def fail(*_):
+        raise RuntimeError("secret path /home/somebody")
+
+    monkeypatch.setattr(client.viewer.reader, "truth", fail)
+    answer = client.http.get("/api/map", params=client.choice(lane="t", request=1))
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "the server failed; its log says where"}
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    assert "secret path" in caplog.text
+
+
+def test_a_run_that_is_gone_is_told(client, run):
+    shutil.rmtree(run.path)
+    answer = client.http.get("/api/images")
+    assert answer.status_code == 404
+    assert "the run folder must be there, but it is gone" in answer.json()["error"]

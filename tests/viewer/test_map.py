@@ -7,11 +7,12 @@ import pytest
 from PIL import Image
 
 import certiseg as cs
-from certiseg.analysis.pooling import Pools
 from certiseg.certify import certify
-from certiseg.runs.manifest import MethodChoice, Setting
+from certiseg.runs.pooling import ScoredRun
+from certiseg.runs.settings import MethodChoice, Setting
+from certiseg.viewer.cache import BoundedCache
 from certiseg.viewer.reasons import REASONS, draws_needed
-from certiseg.viewer.shelf import Bounded
+from certiseg.words import LOW_AGREEMENT
 from tests.viewer.conftest import unpack
 
 CHOICES = [
@@ -39,11 +40,14 @@ def certificate_of(run, choice):
 def test_map_and_numbers_are_the_library_s(client, run, changes):
     facts, maps = client.map(layers="vertex,radius", **changes)
     expected = certificate_of(run, client.choice(**changes))
-    scores = cs.evaluate(expected, run.label("scene 0"))
+    scores = cs.score(expected, run.label("scene 0"))
     np.testing.assert_array_equal(maps["vertex"], expected.vertex)
     np.testing.assert_allclose(maps["radius"], expected.radius_map, rtol=1e-6)
     assert facts["abstain"] == expected.abstain_rate
-    assert (facts["cig"], facts["accuracy"]) == (scores.cig, scores.accuracy)
+    assert (facts["cig"], facts["accuracy"], facts["wrong"]) == (scores.cig, scores.accuracy, scores.wrong)
+    assert facts["set_size"] == (None if np.isnan(scores.set_size) else scores.set_size)
+    assert facts["agreement"] == expected.agreement
+    assert facts["agrees_little"] == (expected.agreement is not None and expected.agreement < LOW_AGREEMENT)
     assert (facts["radius"], facts["critical"], facts["n"]) == (expected.radius, expected.critical, 100)
     assert facts["claim"] == expected.claim()
     assert facts["radius_statement"] == expected.radius_map_statement
@@ -119,7 +123,7 @@ def test_ground_truth_and_prediction(client, run):
 def test_list_has_the_scores_of_the_table(client, run):
     listed = client.http.get("/api/images").json()
     assert [image["name"] for image in listed] == ["scene 0", "scene 1", "scene 2"]
-    pool = Pools(run).pool("nested", Setting(0.25, 60, 0.75))
+    pool = ScoredRun(run).sums("nested", Setting(0.25, 60, 0.75))
     for image in listed:
         scores = pool.only([image["name"]]).scores()
         assert image["scores"]["0.25 60 0.75 nested"] == pytest.approx([scores.cig, scores.abstain])
@@ -174,11 +178,12 @@ def test_methods_of_the_run_are_its_certificates(client, run):
             options["thresholds"] = ",".join(str(t) for t in options["thresholds"])
         facts, maps = client.map(**options)
         assert facts["differs"] == []
+        assert facts["role"] == ("promise" if text == "nested" else "comparison")
         np.testing.assert_array_equal(maps["vertex"], run.certificate("scene 0", Setting(0.25, 100, 0.75), text).vertex)
 
 
 def test_caches_stay_within_their_bounds():
-    kept = Bounded(10, len)
+    kept = BoundedCache(10, len)
     for size in (4, 4, 4, 30):
         assert kept.get(size, lambda size=size: b"x" * size) == b"x" * size
     made = []
@@ -186,3 +191,21 @@ def test_caches_stay_within_their_bounds():
     assert made == []
     kept.get(4, lambda: made.append(1) or b"yyyy")
     assert made == [1]
+
+
+def test_a_method_has_one_name_in_every_place(client):
+    run = client.http.get("/api/run").json()
+    for method in run["methods"]:
+        facts, _ = client.map(**{k: _listed(v) for k, v in method["settings"].items()})
+        pixel = client.http.get(
+            "/api/pixel",
+            params=client.choice(**{k: _listed(v) for k, v in method["settings"].items()})
+            | {"lane": "p", "request": client.asked, "row": 3, "column": 4},
+        ).json()
+        assert facts["name"] == pixel["name"] == method["name"]
+        button = next(known["name"] for known in run["all_methods"] if known["method"] == method["settings"]["method"])
+        assert method["name"].startswith(button)
+
+
+def _listed(value):
+    return ",".join(map(str, value)) if isinstance(value, list) else value

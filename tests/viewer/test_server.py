@@ -9,7 +9,7 @@ import pytest
 import certiseg as cs
 from certiseg.cli import main
 from certiseg.viewer.server import address, open_socket
-from tests.viewer.test_drops import SETTING
+from tests.viewer.test_uploads import SETTING
 
 
 def test_a_free_port_on_loopback():

@@ -56,7 +56,8 @@ def write_images(root: Path, count: int) -> Path:
 def make_run(path: Path, data: Path, **changes: Any) -> RunFolder:
     """A finished run on those images."""
     samples, segmenter = open_dataset("folder", data), model()
-    settings = {"settings": ((60, 0.75), (100, 0.75)), "methods": METHODS, "alpha": 0.01, "sigmas": (0.25,)} | changes
+    settings = {"settings": ((60, 0.75), (100, 0.75)), "methods": METHODS, "alpha": 0.01, "sigmas": (0.25,)}
+    settings |= {"promise": "nested@0.25:100:0.75"} | changes
     manifest = Manifest(
         dataset="folder",
         split=None,

@@ -1,151 +1,82 @@
-"""How figures look: names and colours of methods, label maps, PNG and SVG that come out the same every time."""
+"""Names and colours of methods, stacked bars of shares, and figures as files."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from certiseg.archive import write_atomically
-from certiseg.hierarchy import Hierarchy
-from certiseg.palette import ABSTAIN_COLOUR, ROOT_COLOUR, palette
-from certiseg.scores import VOID
+from certiseg.render.colours import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RED, SKY, YELLOW
+from certiseg.render.figures import figure_bytes, new_figure
+from certiseg.runs.settings import Setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#56B4E9",
-    "#CC79A7",
-    "#F0E442",
-)
-"""Okabe and Ito's colours, told apart by nearly everybody."""
-INK, FAINT = "#222226", "#8a8a90"
-VOID_COLOUR = (60, 60, 66)
-MIXED = ("#bebebe", "set under no vertex")
-"""Colour and text of a certified set that only the omitted root covers (palette.ROOT_COLOUR)."""
 MARKERS = "osD^vPX*<>"
 _COLOURS = {"segcertify": INK, "adaptive": ORANGE, "nested": BLUE, "sets": GREEN, "uncertified": FAINT}
 _LEVEL_COLOURS = (SKY, PURPLE, RED, YELLOW)
-_NAMES = {"segcertify": "SegCertify", "adaptive": "Adaptive", "nested": "Nested", "sets": "Sets"}
-_SETTINGS: dict[Any, Any] = {
-    "font.size": 11,
-    "axes.titlesize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "certiseg",
-    "legend.frameon": False,
+_NAMES = {
+    "segcertify": "SegCertify",
+    "level": "Non-adaptive",
+    "adaptive": "Adaptive",
+    "nested": "Nested",
+    "sets": "Sets",
 }
+_SHARES = (("certified, right", BLUE, None), ("certified, wrong", RED, "///"), ("abstained", "#d9d9de", None))
 
 
 def method_name(method: str) -> str:
     """A method of a run in the paper's words: level:2 is Non-adaptive-H2."""
     name, _, value = method.partition(":")
-    if name == "level":
-        return f"Non-adaptive-H{value}"
+    if name == "level" and value:
+        return f"{_NAMES[name]}-H{value}"
     if name == "adaptive" and value:
         return f"Adaptive ({value.replace(',', ', ')})"
     return _NAMES.get(name, name) + (f" (up to {value})" if value else "")
 
 
 def method_colour(method: str) -> str:
+    """The colour of a method in every figure."""
     name, _, value = method.partition(":")
     return _LEVEL_COLOURS[(int(value) - 1) % len(_LEVEL_COLOURS)] if name == "level" else _COLOURS.get(name, PURPLE)
 
 
-def new_figure(
-    width: float, height: float, *, rows: int = 1, columns: int = 1, **grid: Any
-) -> tuple[Figure, NDArray[Any]]:
-    """A figure, in inches, and its axes (rows, columns); belongs to no window and no global state."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(_SETTINGS):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        return figure, figure.subplots(rows, columns, squeeze=False, **grid)
+def setting_text(setting: Setting) -> str:
+    """A setting as titles show it."""
+    return setting.words
 
 
-def save_figure(figure: Figure, stem: str | Path, *, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
+def draw_shares(title: str, groups: Mapping[str, Sequence[tuple[str, float, float, float]]]) -> Figure:
+    """Stacked bars in groups under headings: name and shares of all pixels (right, wrong, abstained)."""
+    heights = [0.6 + 0.4 * len(bars) for bars in groups.values()]
+    figure, panels = new_figure(9, sum(heights) + 1.6, rows=len(groups), sharex=True, height_ratios=heights)
+    for axes, (heading, bars) in zip(panels[:, 0], groups.items(), strict=True):
+        for row, (_, *shares) in enumerate(bars):
+            start = 0.0
+            for share, (label, colour, hatch) in zip(shares, _SHARES, strict=True):
+                axes.barh(row, 100 * share, left=start, color=colour, hatch=hatch, edgecolor="white", label=label)
+                start += 100 * share
+            text = " / ".join(f"{100 * share:.1f}" for share in shares)
+            axes.annotate(text, (start, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+        axes.set_title(heading, loc="left", fontsize=11, weight="bold")
+        axes.set_yticks(range(len(bars)), [name for name, *_ in bars])
+        axes.set_ylim(len(bars) - 0.4, -0.6)
+        axes.set_xlim(0, 122)
+        axes.set_xticks(range(0, 101, 20))
+    panels[-1, 0].set_xlabel("share of all pixels (%): right / wrong / abstained")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles[:3], labels[:3], loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle(title, fontsize=12)
+    return figure
+
+
+def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
     """STEM.png and STEM.svg; the same figure gives the same bytes."""
-    paths = []
-    for ending in endings:
-        path = Path(f"{stem}{ending}")
+    paths = [Path(f"{stem}.{ending}") for ending in ("png", "svg")]
+    for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(path) as file:
-            file.write(figure_bytes(figure, ending[1:]))
-        paths.append(path)
+            file.write(figure_bytes(figure, path.suffix[1:]))
     return paths
-
-
-def figure_bytes(figure: Figure, ending: str, *, dpi: int = 150) -> bytes:
-    """The figure as `png` or `svg`."""
-    import matplotlib as mpl
-
-    plain_text(figure)
-    options: dict[str, Any] = {"dpi": dpi} if ending == "png" else {"metadata": {"Date": None}}
-    content = io.BytesIO()
-    with mpl.rc_context(_SETTINGS):
-        figure.savefig(content, format=ending, **options)
-    return content.getvalue()
-
-
-def plain_text(figure: Figure) -> None:
-    """Take every text as it stands: names of images and classes may hold dollar signs, which are no formulas."""
-    from matplotlib.text import Text
-
-    for text in figure.findobj(Text):
-        text.set_parse_math(False)  # type: ignore[attr-defined]
-
-
-def colour_vertices(vertex: NDArray[np.integer], hierarchy: Hierarchy) -> NDArray[np.uint8]:
-    """(H, W, 3): vertices in the hierarchy's palette, abstentions white, the omitted root grey."""
-    table = np.vstack([palette(hierarchy), ROOT_COLOUR, ABSTAIN_COLOUR]).astype(np.uint8)
-    return table[vertex]  # ROOT is -2 and ABSTAIN -1: the last two rows
-
-
-def colour_labels(label: NDArray[np.integer], hierarchy: Hierarchy) -> NDArray[np.uint8]:
-    """(H, W, 3): classes in the hierarchy's palette, void dark."""
-    known = (label < hierarchy.num_classes) & (label != VOID)
-    colours = colour_vertices(np.where(known, label, 0).astype(np.intp), hierarchy)
-    colours[~known] = VOID_COLOUR
-    return colours
-
-
-def show_map(axes: Any, picture: NDArray[Any], title: str) -> None:
-    """A picture with its title above and a thin frame, so that white areas have an edge."""
-    axes.imshow(picture, interpolation="nearest")
-    axes.set_title(title, fontsize=10, color=INK)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set(visible=True, color=FAINT, linewidth=0.6)
-
-
-def vertex_legend(
-    figure: Figure,
-    hierarchy: Hierarchy,
-    vertices: Sequence[int],
-    *,
-    columns: int = 7,
-    also: Sequence[tuple[str, str]] = (),
-) -> None:
-    """A legend of vertices below the panels, then `also` (colour, text), abstained and void."""
-    from matplotlib.patches import Patch
-
-    names = [(_hex(palette(hierarchy)[v]), hierarchy.vertices[v]) for v in vertices]
-    names += [*also, ("#ffffff", "abstained"), (_hex(VOID_COLOUR), "void")]
-    entries = [Patch(facecolor=colour, edgecolor=FAINT, label=text) for colour, text in names]
-    figure.legend(handles=entries, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
-
-
-def _hex(colour: Any) -> str:
-    red, green, blue = (int(value) for value in colour)
-    return f"#{red:02x}{green:02x}{blue:02x}"

@@ -15,13 +15,15 @@ from certiseg.archive import write_atomically
 Kind = Literal["text", "count", "plain", "score", "percent", "gain", "change"]
 MISSING = "-"
 
-_LATEX = {"\\": r"\textbackslash{}", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
-_LATEX |= {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+_FORMATS = {"text": "{}", "count": "{:,}", "plain": "{:g}", "score": "{:.3f}", "percent": "{:.1%}"}
+_FORMATS |= {"gain": "{:+.1%}", "change": "{:+.3f}"}
+_LATEX = {character: f"\\{character}" for character in "%_&#${}"}
+_LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the key of its value in a row, and of the ends of its interval, `KEY_low` and `KEY_high`, if there."""
+    """A column. `key` finds its value in a row; `KEY_low` and `KEY_high`, if there, are the ends of its interval."""
 
     key: str
     head: str
@@ -30,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values by key; fractions are fractions, whatever is shown."""
+    """Rows of values by key; percentages are stored as fractions."""
 
     title: str
     note: str
@@ -57,18 +59,21 @@ class Table:
     def latex(self) -> str:
         """A `table` for the booktabs package."""
         align = "".join("l" if c.kind == "text" else "r" for c in self.columns)
-        body = [" & ".join(escape_latex(c.head) for c in self.columns) + r" \\", r"\midrule"]
-        body += [" & ".join(escape_latex(cell) for cell in self._cells(row)) + r" \\" for row in self.rows]
-        caption = escape_latex(f"{self.title}. {self.note}")
+        body = [" & ".join(_escape_latex(c.head) for c in self.columns) + r" \\", r"\midrule"]
+        body += [" & ".join(_escape_latex(cell) for cell in self._cells(row)) + r" \\" for row in self.rows]
+        caption = _escape_latex(f"{self.title}. {self.note}")
         head = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
         return "\n".join(
             [*head, *body, r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}", ""]
         )
 
-    def write(self, stem: str | Path) -> list[Path]:
+    def write(self, stem: str | Path) -> None:
         """STEM.csv, STEM.md and STEM.tex."""
-        texts = {".csv": self.csv(), ".md": self.markdown(), ".tex": self.latex()}
-        return [_write_text(Path(f"{stem}{ending}"), text) for ending, text in texts.items()]
+        for ending, text in {"csv": self.csv(), "md": self.markdown(), "tex": self.latex()}.items():
+            path = Path(f"{stem}.{ending}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with write_atomically(path) as file:
+                file.write(text.encode())
 
     def _cells(self, row: dict[str, Any]) -> list[str]:
         return [" ".join(part for part in show_cell(row, c) if part) for c in self.columns]
@@ -76,15 +81,7 @@ class Table:
 
 def show(value: Any, kind: Kind) -> str:
     """A value as a table shows it."""
-    if is_missing(value):
-        return MISSING
-    if kind == "count":
-        return f"{value:,}"
-    if kind == "plain":
-        return f"{value:g}"
-    if kind == "text":
-        return str(value)
-    return {"score": "{:.3f}", "percent": "{:.1%}", "gain": "{:+.1%}", "change": "{:+.3f}"}[kind].format(value)
+    return MISSING if is_missing(value) else _FORMATS[kind].format(value)
 
 
 def show_cell(row: dict[str, Any], column: Column) -> tuple[str, str]:
@@ -106,16 +103,9 @@ def without_nan(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if is_missing(value) else value for key, value in row.items()}
 
 
-def escape_latex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
 def _pipes(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _write_text(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with write_atomically(path) as file:
-        file.write(text.encode())
-    return path

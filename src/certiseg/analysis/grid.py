@@ -2,28 +2,28 @@
 
 A threshold function only asks between which of the grid's values the gap of a pixel lies. So one pass counts pixels
 by (bin of the gap, level): first their hits, from which every function gets its critical count with any correction,
-then, by true class, how many reach it and are right. Each function is a sum of these cells, and its scores are those
+then, by true class, how many reach it and are right. Each function is a sum of these counts, and its scores are those
 of certifying with it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.analysis.cells import CountedPixels
+from certiseg.analysis.threshold_histogram import ThresholdHistogram
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, check_thresholds
 from certiseg.scores import PixelSums
-from certiseg.stats.binomial import CountTest
-from certiseg.stats.correction import Correction
+from certiseg.stats.anytime import AnytimeTest
+from certiseg.stats.binomial import BinomialTest
+from certiseg.stats.correction import Correction, cutoff_of
 from certiseg.votes import Votes
 
 PAPER_VALUES = (0, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.7)
@@ -45,11 +45,6 @@ class Grid:
     """Rising: bin b holds the gaps in (values[b-1], values[b]], the last bin those above all values."""
     level: NDArray[np.uint8]
     """(functions, bins): the level that a function assigns in a bin."""
-
-    @property
-    def deepest(self) -> NDArray[np.uint8]:
-        """(bins,): the coarsest level that any function assigns there."""
-        return self.level.max(axis=0)
 
 
 def make_grid(functions: Sequence[Sequence[float]], num_levels: int) -> Grid:
@@ -84,15 +79,19 @@ class GridSums:
         parts = (getattr(self, name) + getattr(other, name) for name in ("assigned", "certified", "right"))
         return GridSums(self.grid, self.hierarchy, *parts)
 
-    def sums(self, index: int) -> PixelSums:
-        """The sums of one function, as `scores.sum_pixels` has them (without `claimed`, which only an IoU needs)."""
+    def of(self, index: int) -> PixelSums:
+        """The sums of one function, as `scores.sum_pixels` has them but for what only label maps tell."""
+        nobody = np.zeros(self.right.shape[1], np.int64)
         assigned, certified, right = self.assigned[index], self.certified[index], self.right[index]
         return PixelSums(
             pixels=assigned.sum(axis=1),
             gain=(right * _gains(self.hierarchy)).sum(axis=1),
             abstained=(assigned - certified).sum(axis=1),
             right=right.sum(axis=1),
-            claimed=np.zeros(len(right), np.int64),
+            claimed=nobody,
+            members=nobody,
+            compared=nobody,
+            agreed=nobody,
             level_certified=certified,
             level_abstained=assigned - certified,
             level_wrong=certified - right,
@@ -105,127 +104,74 @@ def sum_grid(
     hierarchy: Hierarchy,
     label: NDArray[np.integer],
     grid: Grid,
-    test: CountTest,
+    test: BinomialTest | AnytimeTest,
     *,
     alpha: float,
     correction: Correction = "bonferroni",
     k: int = 1,
 ) -> GridSums:
     """The sums of every function on one image, each as if the image had been certified with it."""
-    floor, cap = _decisive_hits(test, alpha, votes.candidate.size, correction)
-    pixels = CountedPixels(votes, hierarchy, label, grid.values, grid.deepest, floor=floor, cap=cap)
+    tested, critical_count = votes.candidate.size, _remembered(test)
+
+    def count(significance: float) -> int:
+        return _or_none(critical_count(significance), test.n)
+
+    # A correction tests at significances between alpha / (N (1 + 1/2 + ... + 1/N)), the least of by's, and alpha.
+    bounds = (alpha / tested,) * 2 if correction == "bonferroni" else (alpha, alpha / (tested * (2 + np.log(tested))))
+    floor, cap = map(count, bounds)
+    pixels = ThresholdHistogram(votes, hierarchy, label, grid.values, grid.level.max(axis=0), floor=floor, cap=cap)
     if correction == "bonferroni":  # the same for all: it only asks how many pixels there are
-        critical = np.full(len(grid.level), floor)
-    else:
-        critical = _criticals(pixels, grid, test, votes.candidate.size, alpha=alpha, correction=correction, k=k)
-    return _add_cells(pixels, grid, hierarchy, critical)
+        return _add_up(pixels, grid, hierarchy, np.zeros(len(grid.level), np.int64))
+    reaching = np.cumsum(_by_function(pixels.steps, grid)[:, ::-1], axis=1)[:, ::-1].astype(np.int64).tolist()
+    found = [
+        cutoff_of([tested] * floor + counts, critical_count, alpha=alpha, correction=correction, k=k)
+        for counts in reaching
+    ]
+    criticals = np.array([_or_none(critical, test.n) for critical in found])
+    return _add_up(pixels, grid, hierarchy, np.minimum(criticals, cap) - floor)
 
 
-def _decisive_hits(test: CountTest, alpha: float, tested: int, correction: Correction) -> tuple[int, int]:
-    """(floor, cap): fewer hits than the floor never certify, the cap always does (n + 1 where nothing does).
-
-    A correction tests at levels between alpha / (N (1 + 1/2 + ... + 1/N)), the least of by's, and alpha. Which number
-    of hits a pixel has beyond these bounds changes no cutoff and no score.
-    """
-    remembered = _remembered(cast(Hashable, test))
-    if correction == "bonferroni":
-        both = _as_number(remembered.critical(alpha / tested), test)
-        return both, both
-    cap = _as_number(remembered.critical(alpha / (tested * (2 + np.log(tested)))), test)
-    return _as_number(remembered.critical(alpha), test), cap
-
-
-def _criticals(
-    pixels: CountedPixels,
-    grid: Grid,
-    test: CountTest,
-    tested: int,
-    *,
-    alpha: float,
-    correction: Correction,
-    k: int,
-) -> NDArray[np.int64]:
-    """(functions,): the critical count of each function, n + 1 where nothing can be certified.
-
-    What `correction.cutoff` finds by a walk over all hits is found here by leaps: take the critical count for the
-    pixels rejected so far, count those that reach it, and repeat until they stay as many.
-    """
-    remembered = _remembered(cast(Hashable, test))
-    of_function = np.zeros((len(grid.level), pixels.steps.shape[2]))
-    for level in range(pixels.steps.shape[1]):
-        of_function += (grid.level == level).astype(np.float64) @ pixels.steps[:, level].astype(np.float64)
-    reaching = np.cumsum(of_function[:, ::-1], axis=1)[:, ::-1].astype(np.int64).tolist()
-    at, last = _levels(tested, alpha, correction, k), len(reaching[0]) - 1
-    after: dict[int, int] = {}  # critical counts by the number of rejected pixels: the functions share most of them
-    found = []
-    for counts in reaching:
-        rejected = tested if correction == "by" else 0
-        while True:
-            critical = after.get(rejected)
-            if critical is None:
-                critical = after[rejected] = _as_number(remembered.critical(at(rejected)), test)
-            now = counts[min(critical - pixels.floor, last)] if critical <= test.n else 0
-            if now == rejected or critical > test.n:
-                break
-            rejected = now
-        found.append(critical)
-    return np.array(found)
-
-
-def _levels(tested: int, alpha: float, correction: Correction, k: int) -> Callable[[int], float]:
-    """The level of the next test when so many pixels are rejected; for by, when so many are still to be."""
-    if correction == "holm":
-        return lambda rejected: alpha / (tested - min(rejected + 1, tested) + 1)
-    if correction == "kfwer":
-        return lambda rejected: k * alpha / (tested + k - max(min(rejected + 1, tested), k))
-    from scipy.special import digamma
-
-    per_rank = alpha / (tested * (float(digamma(tested + 1)) + np.euler_gamma))
-    return lambda rejected: max(rejected, 1) * per_rank
-
-
-def _as_number(critical: int | None, test: CountTest) -> int:
-    return test.n + 1 if critical is None else critical
-
-
-class _Remembered:
-    """A test whose critical counts are looked up where they are known: they never grow with the level."""
-
-    def __init__(self, test: CountTest) -> None:
-        self.test, self.n = test, test.n
-        self.levels: list[float] = []
-        self.criticals: list[int | None] = []
-
-    @property
-    def p_values(self) -> NDArray[np.float64]:
-        return self.test.p_values
-
-    def lower_bounds(self, error: float) -> NDArray[np.float64]:
-        return self.test.lower_bounds(error)
-
-    def critical(self, level: float) -> int | None:
-        place = bisect_left(self.levels, level)
-        if place < len(self.levels):
-            after = self.criticals[place]
-            if self.levels[place] == level or (place and self.criticals[place - 1] == after):
-                return after
-        found = self.test.critical(level)
-        self.levels.insert(place, level)
-        self.criticals.insert(place, found)
-        return found
+def _or_none(critical: int | None, n: int) -> int:
+    """The critical count, n + 1 where nothing can be certified."""
+    return n + 1 if critical is None else critical
 
 
 @lru_cache(maxsize=16)
-def _remembered(test: Hashable) -> _Remembered:
-    return _Remembered(cast(CountTest, test))
+def _remembered(test: BinomialTest | AnytimeTest) -> Callable[[float], int | None]:
+    """test.critical, taken from known neighbours where both agree: it never grows with the significance."""
+    known: list[float] = []
+    criticals: list[int | None] = []
+
+    def critical_count(significance: float) -> int | None:
+        place = bisect_left(known, significance)
+        if place < len(known):
+            after = criticals[place]
+            if known[place] == significance or (place and criticals[place - 1] == after):
+                return after
+        found = test.critical(significance)
+        known.insert(place, significance)
+        criticals.insert(place, found)
+        return found
+
+    return critical_count
 
 
-def _add_cells(pixels: CountedPixels, grid: Grid, hierarchy: Hierarchy, critical: NDArray[np.integer]) -> GridSums:
-    """Each function's cells added up: in bin b those of its level there, with its own critical count."""
+def _by_function(counted: NDArray[np.integer], grid: Grid) -> NDArray[np.float64]:
+    """(functions, ...): counts (bins, L, ...) added up over the bins, each at the function's level there.
+
+    In floating point, which is faster: whole numbers below 2^53 are exact.
+    """
+    total = np.zeros((len(grid.level), *counted.shape[2:]))
+    for level in range(counted.shape[1]):
+        total += np.tensordot((grid.level == level).astype(np.float64), counted[:, level].astype(np.float64), axes=1)
+    return total
+
+
+def _add_up(pixels: ThresholdHistogram, grid: Grid, hierarchy: Hierarchy, steps: NDArray[np.int64]) -> GridSums:
+    """The sums of each function, which certifies from its own step of hits on."""
     levels, shape = hierarchy.num_levels, (hierarchy.num_levels, len(grid.functions), hierarchy.num_classes)
     assigned, certified, right = (np.empty(shape, np.int64) for _ in range(3))
     counted = pixels.pixels[:, :-1].astype(np.float64)  # whole numbers below 2^53: all sums are exact
-    steps = np.minimum(pixels.step_of(critical), pixels.steps.shape[2] - 1)
     chosen = [(grid.level == level).astype(np.float64) for level in range(levels)]
     for level in range(levels):
         assigned[level] = chosen[level] @ counted
@@ -241,4 +187,5 @@ def _add_cells(pixels: CountedPixels, grid: Grid, hierarchy: Hierarchy, critical
 def _gains(hierarchy: Hierarchy) -> NDArray[np.float64]:
     """(C, L): 1 - log G(K(y, l)) / log |Y|. A vertex over the true class at level l is K(y, l), so this is all."""
     generality = hierarchy.members.sum(axis=1)[hierarchy.ancestors]
-    return 1 - np.log(generality) / np.log(hierarchy.num_classes)
+    gains: NDArray[np.float64] = 1 - np.log(generality) / np.log(hierarchy.num_classes)
+    return gains

@@ -1,7 +1,7 @@
 """Threshold functions of `adaptive` searched on a grid: chosen on one part of the images, reported on the other.
 
-Choosing by the votes of an image and certifying that image with the choice is exploration. On images that had no
-part in the choice the certificate holds as it stands.
+Certifying an image with thresholds that were chosen by its own votes is exploration. On images that were not used for
+the choice the certificate holds as it is.
 """
 
 from __future__ import annotations
@@ -11,69 +11,73 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certiseg.analysis.drawing import (
-    BLUE,
-    FAINT,
-    GREEN,
-    INK,
-    MARKERS,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    new_figure,
-    save_figure,
-)
+from certiseg.analysis.drawing import MARKERS, save_figure, setting_text
 from certiseg.analysis.exports import Column, Table
 from certiseg.analysis.grid import PAPER_VALUES, GridSums, make_grid, non_decreasing, sum_grid
-from certiseg.analysis.pooling import Pool, percentile_interval, pool_of
+from certiseg.analysis.tables import score_column
 from certiseg.analysis.tradeoff import certifiable_draws
 from certiseg.errors import InputError
+from certiseg.render.colours import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RED, SKY
+from certiseg.render.figures import new_figure
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.manifest import Setting
-from certiseg.scores import Scores, scores_of
+from certiseg.runs.pooling import ImageSums, brackets
+from certiseg.runs.settings import Setting
+from certiseg.scores import PixelSums, Scores, scores_of
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.binomial import binomial_test
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CRITERIA = ("cig", "ccig", "accuracy")
 FLAT: tuple[float, ...] = ()
 """No threshold at all: level 0 everywhere, which is segcertify."""
 _LINES = (ORANGE, BLUE, GREEN, PURPLE, SKY, RED)
+_SHOWN = ("cig", "ccig", "abstain", "class_abstain", "accuracy", "wrong")
 
 
 @dataclass(frozen=True, eq=False)
 class ThresholdSearch:
-    """Every function of the grid on every image of a run, at one setting; the flat one comes along as a baseline."""
+    """Every function of the grid, and the flat one as a baseline, on every image of a run at one setting."""
 
     setting: Setting
     images: tuple[str, ...]
     each: tuple[GridSums, ...]
     """By image."""
     choose_on: int
-    """The choice is made on so many images, the first ones; neighbours in a video are not torn apart."""
+    """The first so many images decide, so that neighbouring frames of a video mostly stay together."""
     by: str
 
     @property
     def functions(self) -> tuple[tuple[float, ...], ...]:
         return self.each[0].grid.functions
 
-    def scores(self, *, reported: bool) -> list[Scores]:
-        """Scores of every function on the images of the choice, or on the others."""
-        part = self.each[self.choose_on :] if reported else self.each[: self.choose_on]
-        pooled = reduce(add, part)
-        return [scores_of(pooled.sums(index)) for index in range(len(self.functions))]
+    @property
+    def chosen(self) -> slice:
+        """The images that decide."""
+        return slice(self.choose_on)
+
+    @property
+    def reported(self) -> slice:
+        """The other images."""
+        return slice(self.choose_on, None)
+
+    def scores(self, part: slice) -> list[Scores]:
+        """Scores of every function on some of the images."""
+        pooled = reduce(add, self.each[part])
+        return [scores_of(pooled.of(index)) for index in range(len(self.functions))]
 
     def ranked(self) -> list[int]:
-        """Functions from best to worst on the images of the choice; ties by fewer abstentions, then as listed."""
-        return rank_functions(self.functions, [self.scores(reported=False)], self.by)
+        """Functions from best to worst on the images that decide; ties by fewer abstentions, then as listed."""
+        return rank_functions(self.functions, [self.scores(self.chosen)], self.by)
 
-    def pool(self, index: int) -> Pool:
-        """The sums of one function on the reported images, for intervals."""
-        return pool_of(self.images[self.choose_on :], [s.sums(index) for s in self.each[self.choose_on :]])
+    def sums(self, index: int, part: slice) -> ImageSums:
+        """The sums of one function on some of the images."""
+        return ImageSums(self.images[part], PixelSums.stack([sums.of(index) for sums in self.each[part]]))
 
 
 def search_thresholds(
@@ -83,7 +87,7 @@ def search_thresholds(
     functions: Sequence[Sequence[float]] | None = None,
     choose_on: int | None = None,
     by: str = "cig",
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> ThresholdSearch:
     """One pass over the stored votes of each image for all functions (default: the paper's grid).
 
@@ -113,7 +117,7 @@ def search_thresholds(
 
 
 def search_over_n(folder: RunFolder, *, sigma: float, tau: float, **options: Any) -> list[ThresholdSearch]:
-    """The search at each n kept at which something can be certified."""
+    """The search at each stored n at which something can be certified."""
     return [search_thresholds(folder, Setting(sigma, n, tau), **options) for n in certifiable_draws(folder, tau)]
 
 
@@ -126,70 +130,63 @@ def rank_functions(functions: Sequence[tuple[float, ...]], scores: Sequence[Sequ
 
 
 def to_table(search: ThresholdSearch, *, promise: str, most: int | None = None, draws: int = 1000) -> Table:
-    """The functions from best to worst where they were chosen, with their scores on the other images."""
-    choosing, reporting = search.scores(reported=False), search.scores(reported=True)
-    order = [search.functions.index(FLAT), *search.ranked()[:most]]
+    """The functions from best to worst on the images that decided, with their scores on the others."""
+    choosing, reporting = search.scores(search.chosen), search.scores(search.reported)
     rows = []
-    for place, index in enumerate(order):
+    for place, index in enumerate([search.functions.index(FLAT), *search.ranked()[:most]]):
         row: dict[str, Any] = {"thresholds": name_of(search.functions[index]), "place": place or None}
         row |= {f"chosen_{key}": getattr(choosing[index], key) for key in ("cig", "ccig", "abstain")}
-        row |= {key: getattr(reporting[index], key) for key in ("cig", "ccig", "abstain", "class_abstain", "accuracy")}
+        row |= {key: getattr(reporting[index], key) for key in _SHOWN}
         if place <= 1:
-            samples = search.pool(index).resampled(draws=draws)
-            for key in ("cig", "ccig", "abstain"):
-                row[f"{key}_low"], row[f"{key}_high"] = percentile_interval(samples[key])
+            row |= search.sums(index, search.reported).row(("cig", "ccig", "abstain"), draws=draws)
         rows.append(row)
-    heads = {"cig": "CIG", "ccig": "cCIG", "abstain": "abstain", "class_abstain": "c-abstain", "accuracy": "cert. acc."}
+    chosen = (score_column(name) for name in ("cig", "ccig", "abstain"))
     columns = [Column("place", "place", "count"), Column("thresholds", "thresholds")]
-    columns += [Column(f"chosen_{k}", f"{heads[k]} (choice)", _kind(k)) for k in ("cig", "ccig", "abstain")]
-    columns += [Column(key, head, _kind(key)) for key, head in heads.items()]
+    columns += [Column(f"chosen_{c.key}", f"{c.head} (choice)", c.kind) for c in chosen]
+    columns += [score_column(name) for name in _SHOWN]
     rest = len(search.images) - search.choose_on
     note = (
-        f"Ordered by {search.by} on the first {search.choose_on} images (choice); the other columns are of the "
-        f"{rest} others, which had no part in it; {promise}. Brackets: 95% intervals from {draws} bootstrap samples."
+        f"Ordered by {search.by} on the first {search.choose_on} images (choice); the other columns are of the {rest} "
+        f"others, which were not used for the choice; {promise}. {brackets(rest, draws)}"
     )
-    return Table(f"Threshold functions, {search.setting}", note, tuple(columns), tuple(rows))
+    return Table(f"Threshold functions, {setting_text(search.setting)}", note, tuple(columns), tuple(rows))
 
 
-def draw(searches: Sequence[ThresholdSearch], *, most: int = 6) -> Any:
-    """CIG and certified rate over n on the reported images, best functions by the mean over n, segcertify beside."""
+def draw(searches: Sequence[ThresholdSearch], *, most: int = 6) -> Figure:
+    """CIG and certified rate over n on the reported images: the best functions by their mean over n, and segcertify."""
     first = searches[0]
-    ranked = rank_functions(first.functions, [s.scores(reported=False) for s in searches], first.by)
-    reported = [s.scores(reported=True) for s in searches]
+    ranked = rank_functions(first.functions, [s.scores(s.chosen) for s in searches], first.by)
+    reported = [s.scores(s.reported) for s in searches]
     n = [s.setting.n for s in searches]
     figure, ((gain, rate),) = new_figure(11, 4.6, columns=2)
-    for index in ranked[most:]:
-        gain.plot(n, [s[index].cig for s in reported], color=FAINT, alpha=0.15, marker=".", markersize=3, zorder=1)
-        rate.plot(n, [100 - 100 * s[index].abstain for s in reported], color=FAINT, alpha=0.15, marker=".", zorder=1)
-    shown = [*ranked[:most], first.functions.index(FLAT)]
-    for number, index in enumerate(shown):
-        flat = index == shown[-1]
-        style: dict[str, Any] = {"color": INK if flat else _LINES[number % len(_LINES)], "marker": MARKERS[number]}
-        style |= {"linestyle": "--" if flat else "-", "zorder": 3}
-        gain.plot(n, [s[index].cig for s in reported], label=name_of(first.functions[index]), **style)
+
+    def plot(index: int, label: str | None = None, **style: Any) -> None:
+        gain.plot(n, [s[index].cig for s in reported], label=label, **style)
         rate.plot(n, [100 - 100 * s[index].abstain for s in reported], **style)
+
+    for index in ranked[most:]:
+        plot(index, color=FAINT, alpha=0.15, marker=".", markersize=3, zorder=1)
+    for number, index in enumerate(ranked[:most]):
+        colour, marker = _LINES[number % len(_LINES)], MARKERS[number]
+        plot(index, name_of(first.functions[index]), color=colour, marker=marker, zorder=3)
+    plot(first.functions.index(FLAT), name_of(FLAT), color=INK, marker=MARKERS[most], linestyle="--", zorder=3)
     for axes, text in ((gain, "certified information gain (CIG)"), (rate, "certified pixels (%)")):
         axes.set(xlabel="number of samples n", ylabel=text)
         axes.set_xticks(n)
         axes.grid(alpha=0.25)
-    figure.legend(loc="outside right upper", title="best first (mean over n\nwhere chosen)", frameon=False)
+    figure.legend(loc="outside right upper", title="best first (mean over n,\nimages that decided)", frameon=False)
     figure.suptitle(f"{len(ranked)} threshold functions, sigma = {first.setting.sigma:g}, tau = {first.setting.tau:g}")
     return figure
 
 
-def write(searches: Sequence[ThresholdSearch], out: str | Path, *, promise: str) -> list[Path]:
+def write(searches: Sequence[ThresholdSearch], out: str | Path, *, promise: str) -> None:
     """thresholds-SETTING.* for each search and the plot over n in the folder `out`."""
-    paths = []
     for search in searches:
-        paths += to_table(search, promise=promise).write(f"{out}/thresholds-{search.setting}")
+        to_table(search, promise=promise).write(f"{out}/thresholds-{search.setting}")
     setting = searches[0].setting
-    return paths + save_figure(draw(searches), f"{out}/thresholds-sigma{setting.sigma:g}-tau{setting.tau:g}")
+    save_figure(draw(searches), f"{out}/thresholds-sigma{setting.sigma:g}-tau{setting.tau:g}")
 
 
 def name_of(thresholds: tuple[float, ...]) -> str:
     """Thresholds as the paper writes them."""
     return "SegCertify" if thresholds == FLAT else f"({', '.join(f'{t:g}' for t in thresholds)})"
-
-
-def _kind(score: str) -> Any:
-    return "percent" if "abstain" in score else "score"

@@ -4,82 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from certiseg.analysis.drawing import (
-    MIXED,
-    colour_labels,
-    colour_vertices,
-    method_name,
-    new_figure,
-    save_figure,
-    show_map,
-    vertex_legend,
-)
-from certiseg.palette import ROOT_COLOUR
+from certiseg.analysis.drawing import method_name, setting_text
+from certiseg.analysis.images import scores_in_words
+from certiseg.certificate import Certificate
+from certiseg.hierarchy import ROOT, VOID
+from certiseg.render.colours import colour_labels, colour_vertices
+from certiseg.render.figures import MIXED, new_figure, show_map, vertex_legend
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.manifest import Setting
-from certiseg.scores import VOID, evaluate, evaluate_prediction
+from certiseg.runs.settings import Setting
+from certiseg.scores import score, score_prediction
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-def panels(
-    folder: RunFolder,
-    name: str,
-    setting: Setting,
-    *,
-    methods: Sequence[str] | None = None,
-    image: NDArray[np.uint8] | None = None,
-) -> tuple[dict[str, NDArray[np.uint8]], list[int]]:
-    """Title -> picture (H, W, 3), and the vertices that occur in them.
-
-    image: the photograph, where somebody has it; a run keeps none.
-    """
+def draw(folder: RunFolder, name: str, setting: Setting, *, methods: Sequence[str], columns: int = 3) -> Figure:
+    """The panels in a grid with one legend below; label sets under no vertex are grey. A run keeps no photograph."""
     tree, label, prediction = folder.manifest.tree, folder.label(name), folder.prediction(name)
-    pictures = {} if image is None else {"image": np.asarray(image)}
-    pictures["ground truth"] = colour_labels(label, tree)
-    model = evaluate_prediction(prediction, label, num_classes=tree.num_classes)
-    pictures[f"uncertified\naccuracy {model.accuracy:.3f}"] = colour_labels(prediction, tree)
-    seen = set(np.unique(label[label != VOID]).tolist()) | set(np.unique(prediction).tolist())
-    for method in methods or folder.manifest.methods:
-        certificate = folder.certificate(name, setting, method)
-        scores = evaluate(certificate, label)
-        title = f"{method_name(method)}\nCIG {scores.cig:.3f}, abstain {scores.abstain:.1%}"
-        pictures[title] = colour_vertices(certificate.vertex, tree)
-        seen |= set(certificate.vertex[certificate.vertex >= 0].tolist())
-    return pictures, sorted(int(vertex) for vertex in seen)
-
-
-def draw(
-    folder: RunFolder,
-    name: str,
-    setting: Setting,
-    *,
-    methods: Sequence[str] | None = None,
-    image: NDArray[np.uint8] | None = None,
-    columns: int = 3,
-) -> Any:
-    """The panels in a grid with one legend below; label sets under no vertex are grey."""
-    pictures, seen = panels(folder, name, setting, methods=methods, image=image)
-    rows, tree = math.ceil(len(pictures) / columns), folder.manifest.tree
-    height, width = folder.label(name).shape
-    legend_lines = math.ceil((len(seen) + 2) / 7)
-    size = (13, rows * (13 / columns * height / width + 0.5) + 0.6 + 0.2 * legend_lines)
-    figure, axes = new_figure(*size, rows=rows, columns=columns)
-    for place, (title, picture) in zip(axes.flat, pictures.items(), strict=False):
-        show_map(place, picture, title)
-    for place in axes.flat[len(pictures) :]:
+    rows = math.ceil((2 + len(methods)) / columns)
+    height = rows * (13 / columns * label.shape[0] / label.shape[1] + 0.5)
+    vertices = {*label[label != VOID].tolist(), *prediction.flat}
+    certificates = {method: folder.certificate(name, setting, method) for method in methods}
+    for certificate in certificates.values():
+        vertices |= set(np.unique(certificate.vertex).tolist())
+    seen = sorted(int(vertex) for vertex in vertices if vertex >= 0)
+    figure, panels = new_figure(13, height + 0.6 + 0.2 * math.ceil((len(seen) + 2) / 7), rows=rows, columns=columns)
+    places: list[Axes] = panels.ravel().tolist()
+    show_map(places[0], colour_labels(label, tree), "ground truth")
+    model = score_prediction(prediction, label, num_classes=tree.num_classes)
+    show_map(places[1], colour_labels(prediction, tree), f"uncertified\naccuracy {model.accuracy:.3f}")
+    for place, (method, certificate) in zip(places[2:], certificates.items(), strict=False):
+        show_certificate(place, certificate, folder, name, method)
+    for place in places[2 + len(methods) :]:
         place.set_axis_off()
-    mixed = any((picture == ROOT_COLOUR).all(axis=2).any() for picture in pictures.values())
-    vertex_legend(figure, tree, seen, also=[MIXED] if mixed else [])
-    figure.suptitle(f"{name}, sigma = {setting.sigma:g}, n = {setting.n}, tau = {setting.tau:g}", fontsize=12)
+    vertex_legend(figure, tree, seen, also=[MIXED] if ROOT in vertices else [])
+    figure.suptitle(f"{name}, {setting_text(setting)}", fontsize=12)
     return figure
 
 
-def write(folder: RunFolder, out: str | Path, *, name: str, setting: Setting, **options: Any) -> list[Path]:
-    """visual-NAME-SETTING.* in the folder `out`; without `image` the pictures show label maps only."""
-    plain = name.replace("/", "__").replace("\\", "__")
-    return save_figure(draw(folder, name, setting, **options), f"{out}/visual-{plain}-{setting}")
+def show_certificate(axes: Axes, certificate: Certificate, folder: RunFolder, name: str, method: str) -> None:
+    """A certified map, with its scores in the title."""
+    title = f"{method_name(method)}\n{scores_in_words(vars(score(certificate, folder.label(name))))}"
+    show_map(axes, colour_vertices(certificate.vertex, certificate.hierarchy), title)

@@ -1,4 +1,4 @@
-"""What an attack makes large: the evidence against the certified labels, through the torch model.
+"""What an attack maximises: the evidence against the certified labels, through the torch model.
 
 At a pixel with certified classes S the loss is -log P(S), P the softmax of the scores of the pixel, after up-sampling.
 As in SegPGD (Gu, Zhao, Tresp, Torr 2022) pixels that the model still gives to S count 1 - w and those that it has
@@ -7,41 +7,37 @@ already lost count w, where w grows from 0 to 1/2 over the steps: first many pix
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from certiseg.attack.targets import Target
 from certiseg.errors import InputError
 
+if TYPE_CHECKING:
+    from certiseg.attack.targets import Target
+    from certiseg.models.segmenter import Segmenter
 
-def require_gradient(segmenter: Any) -> None:
+
+def require_gradient(segmenter: Segmenter) -> None:
     """Refuse models that gradients cannot pass through."""
-    model = getattr(segmenter, "model", None)
-    wrong = (
-        f"a {type(model).__name__}"
-        if not isinstance(model, torch.nn.Module)
-        else "one that gives labels"
-        if segmenter.kind == "labels"
-        else "one that takes arrays"
-        if segmenter.arrays != "torch"
-        else "one that rounds its input"
-        if segmenter.prepare.integer_input
-        else None
-    )
+    model = segmenter.model
+    wrong = None
+    if not isinstance(model, torch.nn.Module):
+        wrong = f"a {type(model).__name__}"
+    elif segmenter.kind == "labels":
+        wrong = "one that gives labels"
+    elif segmenter.arrays != "torch":
+        wrong = "one that takes arrays"
+    elif segmenter.settings.integer_input:
+        wrong = "one that rounds its input"
     if wrong is not None:
         raise InputError(f"model must be a torch module that gives scores, to be attacked by gradients, got {wrong}")
 
 
-def scores_of(segmenter: Any, images: Tensor) -> Tensor:
+def scores_of(segmenter: Segmenter, images: Tensor) -> Tensor:
     """(B, C, H, W): log-scores of every pixel of the image, with their gradients."""
-    from certiseg.models.denoiser import DenoisedSegmenter
-
-    images = images.to(segmenter.device)
-    if isinstance(segmenter, DenoisedSegmenter):
-        images, segmenter = segmenter.denoiser(images, segmenter.sigma), segmenter.inner
-    scores = segmenter._tiled(images) if segmenter._needs_tiling(images) else segmenter._whole(images)
+    scores = segmenter.scores(images)
     values = scores.at_full_size()
     return values if scores.kind == "logits" else values.clamp_min(1e-12).log()
 
@@ -49,7 +45,7 @@ def scores_of(segmenter: Any, images: Tensor) -> Tensor:
 class Loss:
     """The loss of one target, for images (B, 3, H, W)."""
 
-    def __init__(self, segmenter: Any, target: Target) -> None:
+    def __init__(self, segmenter: Segmenter, target: Target) -> None:
         self.segmenter = segmenter
         self.place = torch.from_numpy(target.pixels.reshape(-1)).nonzero()[:, 0].to(segmenter.device)
         allowed = torch.from_numpy(target.allowed.reshape(-1, target.allowed.shape[-1])[target.pixels.reshape(-1)])

@@ -7,15 +7,20 @@ label is below 1/2: with probability >= 1 - alpha no true certificate among the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.attack.targets import Target
 from certiseg.errors import InputError
-from certiseg.noise import Noise, image_key, noise_stream, perturbation
+from certiseg.models.segmenter import as_batch
+from certiseg.noise import image_key, noise_stream, perturbation
 from certiseg.stats.binomial import critical_count
+
+if TYPE_CHECKING:
+    from certiseg.attack.targets import Target
+    from certiseg.models.segmenter import Segmenter
+    from certiseg.settings import Noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +52,7 @@ def refutable_misses(draws: int, *, alpha: float, tested: int) -> int:
 
 
 def judge(
-    segmenter: Any,
+    segmenter: Segmenter,
     pixels: NDArray[np.float32],
     target: Target,
     *,
@@ -58,8 +63,6 @@ def judge(
     seed: int,
 ) -> Verdict:
     """Fresh draws at the perturbed image `pixels`, by a seed that the certificate did not use."""
-    from certiseg.models.segmenter import as_batch
-
     least = refutable_misses(draws, alpha=alpha, tested=target.tested)
     stream = noise_stream(seed=seed, image_key=image_key(pixels), stage="estimation")
     perturb = perturbation(pixels, sigma=sigma, noise=noise)

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certiseg.attack.run import Attack, Outcome, within_radius
+from certiseg.attack.run import Outcome, within_radius
+from certiseg.claims import grey_levels
+
+if TYPE_CHECKING:
+    from certiseg.attack.settings import AttackSettings
+    from certiseg.certificate import Certificate
+
+_HEADS = (
+    *("target", "ball", "l2 size", "attacks that refuted", "refuted certificates", "lost", "lowest share"),
+    *("base model lost", "base accuracy"),
+)
 
 _PAGE = """# Trying to refute certificates
 
 {verdict}
 
-This page is written by `make robustness`. {facts}
+{facts}
 
 ## What was tried
 
@@ -52,7 +62,6 @@ def rows_of(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     for target, multiple in dict.fromkeys((o.target, o.multiple) for o in outcomes):
         chosen = [o for o in outcomes if (o.target, o.multiple) == (target, multiple)]
         tested = sum(o.tested for o in chosen)
-        known = [o.accuracy for o in chosen if o.accuracy is not None]
         rows.append(
             {
                 "target": target,
@@ -65,7 +74,7 @@ def rows_of(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
                 "lost": sum(o.lost * o.tested for o in chosen) / tested,
                 "lowest_share": min(o.lowest_share for o in chosen),
                 "base_lost": sum(o.base_lost * o.tested for o in chosen) / tested,
-                "accuracy": float(np.mean(known)) if known else None,
+                "accuracy": _mean([o.accuracy for o in chosen]),
             }
         )
     return rows
@@ -73,37 +82,20 @@ def rows_of(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 def table_lines(outcomes: Sequence[Outcome]) -> list[str]:
     """The rows as a Markdown table."""
-    head = (
-        "target",
-        "ball",
-        "l2 size",
-        "attacks that refuted",
-        "refuted certificates",
-        "lost",
-        "lowest share",
-        "base model lost",
-        "base accuracy",
-    )
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = [f"| {' | '.join(_HEADS)} |", "|" + "---|" * len(_HEADS)]
     for row in rows_of(outcomes):
         accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-        cells = (
-            row["target"],
-            f"{row['multiple']:g} R",
-            f"{row['size']:.3f}",
-            f"{row['attacks_that_refuted']} of {row['attacks']}",
-            f"{row['refuted']:,} of {row['tested']:,} ({row['refuted'] / row['tested']:.2%})",
-            f"{row['lost']:.2%}",
-            f"{row['lowest_share']:.2f}",
-            f"{row['base_lost']:.2%}",
-            accuracy,
+        lines.append(
+            f"| {row['target']} | {row['multiple']:g} R | {row['size']:.3f} "
+            f"| {row['attacks_that_refuted']} of {row['attacks']} "
+            f"| {row['refuted']:,} of {row['tested']:,} ({row['refuted'] / row['tested']:.2%}) | {row['lost']:.2%} "
+            f"| {row['lowest_share']:.2f} | {row['base_lost']:.2%} | {accuracy} |"
         )
-        lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
 def verdict(outcomes: Sequence[Outcome]) -> str:
-    """What the attacks inside R came to, and whether the attack worked anywhere."""
+    """How many certificates were refuted inside R, and whether the attack worked anywhere."""
     inside = [o for o in outcomes if o.multiple <= 1]
     broken = within_radius(outcomes)
     tested, refuted = sum(o.tested for o in inside), sum(o.refuted for o in broken)
@@ -117,19 +109,42 @@ def verdict(outcomes: Sequence[Outcome]) -> str:
     return f"{first} ({len(inside)} attacks); beyond R, {beyond} of {many} attacks refuted at least one."
 
 
-def page(outcomes: Sequence[Outcome], attack: Attack, *, facts: str, grey: str, clean: float | None) -> str:
-    """The document of a whole run."""
+def page(
+    outcomes: Sequence[Outcome],
+    attack: AttackSettings,
+    certificate: Certificate,
+    *,
+    clean: Sequence[float | None],
+    minutes: float,
+) -> str:
+    """The document of all attacks.
+
+    certificate: one of those under attack, for the settings. clean: accuracies without any perturbation.
+    """
     names = list(dict.fromkeys(o.image for o in outcomes))
+    votes, settings = certificate.votes, certificate.settings
+    drawn, accuracy = votes.provenance, _mean(clean)
+    facts = (
+        f"Model {drawn.get('model')} (run by {drawn.get('backend')}), {len(names)} image{'s' * (len(names) > 1)}, "
+        f"method {settings.method}, sigma = {votes.sigma:g}, {votes.noise} noise, n = {votes.n}, "
+        f"tau = {settings.tau:g}, alpha = {settings.alpha:g}, correction {settings.correction}; the attacks took "
+        f"{minutes:.1f} minutes."
+    )
     return _PAGE.format(
         verdict=verdict(outcomes),
         facts=facts,
-        restarts=attack.search.restarts,
-        steps=attack.search.steps,
+        restarts=attack.restarts,
+        steps=attack.steps,
         draws=attack.draws,
         few_draws=min(attack.draws, attack.few_draws),
-        alpha=attack.alpha,
-        grey=grey,
+        alpha=attack.attack_alpha,
+        grey=grey_levels(certificate.radius, values=3 * votes.size[0] * votes.size[1]),
         table="\n".join(table_lines(outcomes)),
-        clean="not known" if clean is None else f"{clean:.3f}",
+        clean="not known" if accuracy is None else f"{accuracy:.3f}",
         images=f"\nImages: {', '.join(names)}.\n",
     )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

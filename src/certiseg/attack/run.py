@@ -3,47 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.attack.refute import judge, refutable_misses
-from certiseg.attack.search import Search, distance, find_perturbation, perturbed_image
-from certiseg.attack.targets import Target, TargetName, target_of
+from certiseg.attack.search import distance, find_perturbation, perturbed_image
+from certiseg.attack.targets import Target, target_of
 from certiseg.certificate import Certificate
 from certiseg.errors import InputError
+from certiseg.scores import score_prediction
 
-VOID = 255
+if TYPE_CHECKING:
+    from certiseg.attack.settings import AttackSettings, TargetName
+    from certiseg.models.segmenter import Segmenter
 
 
-@dataclass(frozen=True)
-class Attack:
-    """What is tried on each certificate."""
+@dataclass(frozen=True, eq=False)
+class Victim:
+    """A certificate under attack, with its image in [0, 1] and, where it is known, the ground truth."""
 
-    multiples: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64)
-    """Sizes of the ball, in radii R; rising, so that each search starts from the one before."""
-    targets: tuple[TargetName, ...] = ("all", "pixel", "patch")
-    search: Search = field(default_factory=Search)
-    draws: int = 100
-    """Fresh draws at x + delta, for all certified pixels at once."""
-    few_draws: int = 40
-    """The same for a pixel or a patch: a test of few certificates needs fewer."""
-    alpha: float = 0.001
-    """Chance that an attack refutes a certificate that holds."""
-    seed: int = 1
-    """Added to the seed of the votes: none of their noise is used again."""
+    name: str
+    pixels: NDArray[np.float32]
+    certificate: Certificate
+    label: NDArray[np.integer] | None = None
 
-    def __post_init__(self) -> None:
-        rising = all(a < b for a, b in zip((0, *self.multiples), self.multiples, strict=False))
-        if not self.multiples or not rising:
-            raise InputError(f"multiples must be positive and rise, got {list(self.multiples)}")
-        if not 0 < self.alpha < 1 or self.seed < 1:
-            raise InputError(f"alpha must lie in (0, 1) and seed be at least 1, got {self.alpha} and {self.seed}")
-
-    def draws_for(self, target: TargetName) -> int:
-        return self.draws if target == "all" else min(self.draws, self.few_draws)
+    def accuracy(self, prediction: NDArray[np.integer]) -> float | None:
+        """Of a label map, where the ground truth is known."""
+        if self.label is None:
+            return None
+        return score_prediction(prediction, self.label, num_classes=self.certificate.hierarchy.num_classes).accuracy
 
 
 @dataclass(frozen=True)
@@ -68,65 +59,57 @@ class Outcome:
 
 
 def attack_certificate(
-    segmenter: Any,
-    pixels: NDArray[np.float32],
-    certificate: Certificate,
-    attack: Attack,
+    segmenter: Segmenter,
+    victim: Victim,
+    attack: AttackSettings,
     *,
-    through: Any = None,
-    image: str = "image",
-    label: NDArray[np.integer] | None = None,
-    each: Callable[[Outcome], None] | None = None,
+    through: Segmenter | None = None,
+    each: Callable[[Outcome], object] = lambda _: None,
 ) -> list[Outcome]:
-    """The outcomes of all attacks on one certificate; each is told as soon as it is known.
+    """The outcomes of all attacks on one certificate; `each` gets every one as soon as it is known.
 
     through: the torch model that gradients pass through, where the certified one is an export of it.
     """
-    if certificate.radius <= 0:
+    if victim.certificate.radius <= 0:
         raise InputError("tau must be above 0.5 to be attacked: R is 0")
     outcomes: list[Outcome] = []
     for name in attack.targets:
-        target = target_of(certificate, name)
-        refutable_misses(attack.draws_for(name), alpha=attack.alpha, tested=target.tested)
+        target = target_of(victim.certificate, name)
+        refutable_misses(attack.draws_for(name), alpha=attack.attack_alpha, tested=target.tested)
         delta, last = None, None
         for multiple in attack.multiples:
             if last is not None and last.refuted == last.tested:
                 # What refutes everything in a ball lies in every larger one, too.
                 last = replace(last, multiple=multiple)
             else:
-                delta, last = _attack_ball(
-                    segmenter, pixels, certificate, target, attack, multiple, delta, through, image, label
-                )
+                delta, last = _attack_ball(segmenter, through or segmenter, victim, target, attack, multiple, delta)
             outcomes.append(last)
-            if each is not None:
-                each(last)
+            each(last)
     return outcomes
 
 
 def _attack_ball(
-    segmenter: Any,
-    pixels: NDArray[np.float32],
-    certificate: Certificate,
+    segmenter: Segmenter,
+    through: Segmenter,
+    victim: Victim,
     target: Target,
-    attack: Attack,
+    attack: AttackSettings,
     multiple: float,
     start: NDArray[np.float32] | None,
-    through: Any,
-    image: str,
-    label: NDArray[np.integer] | None,
 ) -> tuple[NDArray[np.float32], Outcome]:
     """The perturbation found in one ball, and what fresh draws say there."""
-    votes, size = certificate.votes, multiple * certificate.radius
-    noise: dict[str, Any] = {"sigma": votes.sigma, "seed": (votes.seed or 0) + attack.seed}
-    differentiable = segmenter if through is None else through
-    delta = find_perturbation(differentiable, pixels, target, size=size, search=attack.search, start=start, **noise)
+    pixels, votes, size = victim.pixels, victim.certificate.votes, multiple * victim.certificate.radius
+    sigma, seed = votes.sigma, (votes.seed or 0) + attack.attack_seed
+    delta = find_perturbation(through, pixels, target, size=size, attack=attack, start=start, sigma=sigma, seed=seed)
     moved = perturbed_image(pixels, delta, size=size, noise=votes.noise)
     draws = attack.draws_for(target.name)
-    verdict = judge(segmenter, moved, target, noise=votes.noise, draws=draws, alpha=attack.alpha, **noise)
+    verdict = judge(
+        segmenter, moved, target, noise=votes.noise, draws=draws, alpha=attack.attack_alpha, sigma=sigma, seed=seed
+    )
     prediction = segmenter.predict(moved)
     inside = target.allowed[target.pixels][np.arange(target.tested), prediction[target.pixels]]
     return delta, Outcome(
-        image=image,
+        image=victim.name,
         target=target.name,
         multiple=multiple,
         size=distance(moved, pixels),
@@ -135,14 +118,8 @@ def _attack_ball(
         lost=verdict.lost,
         lowest_share=verdict.lowest_share,
         base_lost=float(1 - inside.mean()),
-        accuracy=None if label is None else accuracy(prediction, label),
+        accuracy=victim.accuracy(prediction),
     )
-
-
-def accuracy(prediction: NDArray[np.integer], label: NDArray[np.integer]) -> float:
-    """Share of right pixels, void ones left out."""
-    known = label != VOID
-    return float((prediction[known] == label[known]).mean())
 
 
 def within_radius(outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -6,8 +6,7 @@ for grid noise the result is an 8-bit image. Of several restarts the one with th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,40 +14,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certiseg.attack.loss import Loss, require_gradient
-from certiseg.attack.targets import Target
-from certiseg.errors import InputError
-from certiseg.noise import Noise, image_key, noise_stream
+from certiseg.noise import image_key, noise_stream
+from certiseg.noise.gaussian import standard_normal
+
+if TYPE_CHECKING:
+    from certiseg.attack.settings import AttackSettings
+    from certiseg.attack.targets import Target
+    from certiseg.models.segmenter import Segmenter
+    from certiseg.settings import Noise
 
 _MOMENTUM = 0.75
 _REACH = 2.5
 """Sum of all steps, in radii of the ball."""
 
 
-@dataclass(frozen=True)
-class Search:
-    """How hard to search."""
-
-    steps: int = 20
-    restarts: int = 2
-    samples: int = 2
-    """Noises per step."""
-    judges: int = 4
-    """Noises on which the restarts are compared."""
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "restarts", "samples", "judges"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
-
-
 def find_perturbation(
-    segmenter: Any,
+    segmenter: Segmenter,
     pixels: NDArray[np.float32],
     target: Target,
     *,
     size: float,
     sigma: float,
-    search: Search,
+    attack: AttackSettings,
     seed: int,
     start: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
@@ -60,26 +47,26 @@ def find_perturbation(
     loss, noise = Loss(segmenter, target), _Noise(pixels, sigma, seed)
     image = _tensor(pixels)
     found = []
-    for restart in range(search.restarts):
+    for restart in range(attack.restarts):
         begin = _tensor(start) if restart == 0 and start is not None else 0.1 * noise.next(1)
         delta = _project(_stretched(begin, size if restart == 0 and start is not None else 0.1 * size), image, size)
-        found.append(_ascend(loss, image, delta, noise, size, search))
-    judges = noise.next(search.judges)
+        found.append(_ascend(loss, image, delta, noise, size, attack))
+    judges = noise.next(attack.judges)
     worth = [_mean_loss(loss, image + delta, judges) for delta in found]
     best = found[int(np.argmax(worth))]
     return np.ascontiguousarray(best[0].permute(1, 2, 0).numpy())
 
 
-def _ascend(loss: Loss, image: Tensor, delta: Tensor, noise: _Noise, size: float, search: Search) -> Tensor:
+def _ascend(loss: Loss, image: Tensor, delta: Tensor, noise: _Noise, size: float, attack: AttackSettings) -> Tensor:
     push = torch.zeros_like(delta)
-    for step in range(search.steps):
+    for step in range(attack.steps):
         variable = delta.clone().requires_grad_(True)
-        for eps in noise.next(search.samples):
-            value = loss(image + variable + eps, lost_weight=step / (2 * search.steps))
-            value.backward()  # one noise at a time: memory does not grow with their number
+        for eps in noise.next(attack.samples):
+            value = loss(image + variable + eps, lost_weight=step / (2 * attack.steps))
+            torch.autograd.backward(value)  # one noise at a time: memory does not grow with their number
         assert variable.grad is not None
         push = _MOMENTUM * push + _stretched(variable.grad, 1.0)
-        delta = _project(delta + _stretched(push, _REACH * size / search.steps), image, size)
+        delta = _project(delta + _stretched(push, _REACH * size / attack.steps), image, size)
     return delta
 
 
@@ -106,7 +93,7 @@ def perturbed_image(
     """x + delta as the model gets it, in [0, 1], no further than `size` from x in spite of rounding."""
     if noise == "grid":
         return _on_grid(pixels, delta, size)
-    moved = np.clip(pixels + delta, 0, 1)
+    moved: NDArray[np.float32] = np.clip(pixels + delta, 0, 1)
     while distance(moved, pixels) > size:
         delta = delta * np.float32(0.9999)
         moved = np.clip(pixels + delta, 0, 1)
@@ -129,7 +116,7 @@ def _on_grid(pixels: NDArray[np.float32], delta: NDArray[np.float32], size: floa
     budget = (255 * size) ** 2 * (1 - 1e-6) - int((whole**2).sum())  # grey levels in float32 are not quite k / 255
     affordable = order[: int(np.searchsorted(np.cumsum(cost), budget, side="right"))]
     whole[affordable] += sign[affordable]
-    moved = np.clip(levels + whole, 0, 255).astype(np.float32) / np.float32(255)
+    moved: NDArray[np.float32] = np.clip(levels + whole, 0, 255).astype(np.float32) / np.float32(255)
     return moved.reshape(pixels.shape)
 
 
@@ -141,8 +128,8 @@ class _Noise:
         self.stream = noise_stream(seed=seed, image_key=image_key(pixels), stage="selection")
 
     def next(self, count: int) -> Tensor:
-        """(count, 3, H, W)"""
-        drawn = [self.stream.standard_normal(self.made + k, self.shape) * self.sigma for k in range(count)]
+        """(count, 3, H, W): the next draws."""
+        drawn = [standard_normal(self.stream, self.made + k, self.shape) * self.sigma for k in range(count)]
         self.made += count
         return torch.from_numpy(np.stack(drawn)).permute(0, 3, 1, 2)
 

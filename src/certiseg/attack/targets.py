@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.certificate import Certificate
 from certiseg.errors import InputError
 
-TargetName = Literal["all", "pixel", "patch"]
-TARGETS: tuple[TargetName, ...] = get_args(TargetName)
+if TYPE_CHECKING:
+    from certiseg.attack.settings import TargetName
+    from certiseg.certificate import Certificate
+
 PATCH = 16
 
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import NoReturn
 
-from certiseg.errors import InputError
+from certiseg import __version__
+from certiseg.cli.codes import BAD_INPUT, BUG, ENGINE_LOST, INTERRUPTED
+from certiseg.errors import EngineLostError, InputError, in_one_line
 
 COMMANDS = (
     "demo",
     "certify",
+    "calibrate",
     "evaluate",
     "merge",
     "tune",
@@ -24,7 +30,6 @@ COMMANDS = (
     "hierarchy",
     "train",
     "adapt",
-    "bench",
 )
 
 
@@ -32,13 +37,22 @@ class _Parser(argparse.ArgumentParser):
     """Answers bad arguments with one sentence and exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {' '.join(message.split())} (see {self.prog} --help)\n")
+        self.exit(
+            BAD_INPUT, f"{self.prog}: error: {_with_nearest(' '.join(message.split()))} (see {self.prog} --help)\n"
+        )
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of `certiseg` with all its commands."""
-    from certiseg import __version__
+def _with_nearest(message: str) -> str:
+    """A mistyped command is answered with the nearest one instead of the whole list."""
+    typed = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+    if typed is None:
+        return message
+    nearest = get_close_matches(typed[1], COMMANDS, n=1)
+    return f"there is no command {typed[1]!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
 
+
+def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of `certiseg` with all its commands, or with those named: what is not asked for is not loaded."""
     parser = _Parser(
         prog="certiseg",
         description="Prove what a segmentation model will not confuse under perturbations of the image.",
@@ -46,16 +60,17 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"certiseg {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    for name in COMMANDS:
+    for name in names:
         import_module(f"certiseg.cli.{name}").add_parser(commands)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; input that cannot be used is one sentence on stderr and exit code 2."""
-    command = "certiseg"
+    """Run a command; whatever goes wrong is one sentence on stderr, and the exit code says which kind it is."""
+    command, code = "certiseg", BAD_INPUT
     try:
-        args = build_parser().parse_args(arguments)
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        args = build_parser([name for name in given[:1] if name in COMMANDS] or COMMANDS).parse_args(given)
         command = f"certiseg {args.command}"
         return int(args.run(args))
     except InputError as error:
@@ -66,8 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
     except MemoryError:
         message = "not enough memory for this image and model; try a smaller batch or image"
-    except KeyboardInterrupt:
-        print("\ncertiseg: interrupted", file=sys.stderr)
-        return 130
+    except EngineLostError as error:
+        message, code = str(error), ENGINE_LOST
+    except KeyboardInterrupt as stop:
+        print(f"\ncertiseg: interrupted{''.join(f'; {text}' for text in stop.args)}", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        if "CERTISEG_DEBUG" in os.environ:
+            raise
+        message, code = f"unexpected error: {in_one_line(error)}; set CERTISEG_DEBUG=1 for the traceback", BUG
     print(f"{command}: error: {message}", file=sys.stderr)
-    return 2
+    return code

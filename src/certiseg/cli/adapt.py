@@ -7,7 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from tqdm import tqdm
+
+from certiseg.datasets.base import list_files
+from certiseg.datasets.coding import plain_ids
 from certiseg.errors import InputError
+from certiseg.hierarchy import VOID
+from certiseg.images import read_image
 
 
 def add_parser(subparsers: Any) -> None:
@@ -33,8 +40,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
     from certiseg.models.load import load_model
     from certiseg.training.adapt import adapt_normalisation, noisy_accuracy, normalisation_layers
 
@@ -62,21 +67,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     """The images in use, and their label maps if a folder of them was named."""
-    import numpy as np
-
-    from certiseg.datasets.base import check_same_size, list_entries, read_label
-    from certiseg.images import read_image
-
-    entries = list_entries(Path(args.images), Path(args.labels) if args.labels else None)
-    chosen = [
-        entries[i] for i in np.unique(np.linspace(0, len(entries) - 1, min(args.first, len(entries))).astype(int))
-    ]
-    images, labels = [read_image(entry.image) for entry in chosen], []
-    for entry, image in zip(chosen, images, strict=True):
-        if entry.label is not None:
-            labels.append(read_label(entry.label, num_classes=255))
-            check_same_size(image, labels[-1], entry)
-    return images, labels
+    entries = list_files(Path(args.images), Path(args.labels) if args.labels else None, plain_ids(VOID))
+    chosen = np.unique(np.linspace(0, len(entries) - 1, min(args.first, len(entries))).astype(int))
+    samples = [entries[index].read() for index in chosen]
+    labels = [sample.label for sample in samples if sample.label is not None]
+    return [read_image(sample.image) for sample in samples], labels
 
 
 def _write(args: argparse.Namespace, segmenter: Any) -> None:

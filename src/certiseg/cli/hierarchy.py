@@ -8,6 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
+from certiseg.archive import write_atomically
+from certiseg.errors import InputError
+from certiseg.hierarchy import ROOT, flat_hierarchy, load_hierarchy
+from certiseg.render.figures import figure_bytes
+from certiseg.render.tree import draw_tree
+
 if TYPE_CHECKING:
     from certiseg.hierarchy import Hierarchy
 
@@ -47,21 +55,15 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from certiseg.hierarchy import ROOT, load_hierarchy
-
     hierarchy = load_hierarchy(args.name)
     if args.png:
-        from certiseg.archive import write_atomically
-        from certiseg.report.pictures import draw_hierarchy
-
         with write_atomically(args.png) as file:
-            draw_hierarchy(hierarchy).save(file, "PNG")
+            file.write(figure_bytes(draw_tree(hierarchy), "png"))
     if args.json:
         print(json.dumps(hierarchy.as_dict(), indent=1))
         return 0
     print(
-        f"{hierarchy.name}: {hierarchy.num_classes} classes, {hierarchy.num_levels} levels"
-        + (f", thresholds {hierarchy.thresholds}" if hierarchy.thresholds else "")
+        f"{hierarchy.name}: {hierarchy.size}" + (f", thresholds {hierarchy.thresholds}" if hierarchy.thresholds else "")
     )
     for line in _tree_lines(hierarchy, ROOT, ""):
         print(line)
@@ -81,24 +83,15 @@ def _tree_lines(hierarchy: Hierarchy, vertex: int, indent: str) -> list[str]:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from certiseg.hierarchy import load_hierarchy
-
     hierarchy = load_hierarchy(args.file)
     if args.classes is not None:
         hierarchy.require_classes(args.classes)
     facts = {"name": hierarchy.name, "classes": hierarchy.num_classes, "levels": hierarchy.num_levels}
-    print(
-        json.dumps(facts) if args.json else f"{args.file}: fine, {facts['classes']} classes, {facts['levels']} levels"
-    )
+    print(json.dumps(facts) if args.json else f"{args.file}: fine, {hierarchy.size}")
     return 0
 
 
 def _new(args: argparse.Namespace) -> int:
-    import yaml
-
-    from certiseg.errors import InputError
-    from certiseg.hierarchy import flat_hierarchy
-
     source = Path(args.classes)
     if not source.is_file():
         raise InputError(f"CLASSES.txt must be a file, got {args.classes!r}, which is not there")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
+from certiseg.cli.evaluate import show_run
 from certiseg.errors import InputError
 
 
@@ -16,7 +18,7 @@ def add_parser(subparsers: Any) -> None:
         help="join the shards of a run",
         description="Joins run folders of `certiseg evaluate --shard` into the folder that one run would have made, "
         "byte for byte. The manifests must be the same, and every image must be in exactly one folder. Files are "
-        "linked where the disk allows it, so that nothing is stored twice. Exit code 1 if some images were left out.",
+        "linked where the disk allows it, so that nothing is stored twice. Exit code 3 if some images were left out.",
         epilog="example: certiseg merge runs/shard-1 runs/shard-2 --out runs/camvid",
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of shards")
@@ -26,23 +28,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    from certiseg.analysis.tables import summary_lines, summary_table
     from certiseg.runs.folder import RunFolder
     from certiseg.runs.merge import merge_runs
+    from certiseg.runs.run import Run
 
     out = RunFolder(args.out)
     runs = [RunFolder(path) for path in args.runs]
     if len({Path(path).resolve() for path in (*args.runs, args.out)}) <= len(runs):
         raise InputError("RUN and --out must be different folders, got one of them twice")
     with tqdm(total=len(runs[0].manifest.images), unit="image", desc="merge", disable=None) as bar:
-        left_out = merge_runs(runs, out, progress=bar.update)
-    table = summary_table(out)
-    if args.json:
-        print(json.dumps({"scores": table, "left_out": left_out}, indent=1))
-        return 1 if left_out else 0
-    print("\n".join(summary_lines(out, table)))
-    for name, reason in left_out.items():
-        print(f"left out: {name}: {reason}")
-    return 1 if left_out else 0
+        merge_runs(runs, out, progress=bar.update)
+    return show_run(Run(out), as_json=args.json)

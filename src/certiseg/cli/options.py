@@ -4,72 +4,126 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from certiseg.errors import InputError
+from certiseg.images.values import Values, parse_values
+from certiseg.models.device import move
+from certiseg.models.settings import ModelChoice, ModelSettings
+from certiseg.runs.settings import RunSettings
+from certiseg.settings import CertificateSettings, SamplingSettings, flag_of
 
 if TYPE_CHECKING:
     from certiseg.hierarchy import Hierarchy
     from certiseg.models.segmenter import Segmenter
 
+Parser: TypeAlias = "argparse.ArgumentParser | argparse._ArgumentGroup"
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_LEAST_MEMORY = 100_000_000
+"""Less than the libraries alone take."""
+SettingsClass = TypeVar("SettingsClass", bound=Any)
+
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Which model, in which backend, and what its file does not say about itself."""
     group = parser.add_argument_group("model")
-    group.add_argument("--model", default="compact", metavar="SPEC", help="default: compact; all forms: docs/models.md")
-    group.add_argument(
-        "--hierarchy",
-        metavar="NAME|FILE",
-        help="cityscapes, acdc, pascal_context, coco_stuff, camvid or a YAML file (default: the model's own)",
-    )
-    group.add_argument(
-        "--backend",
-        choices=["torch", "torch-bfloat16", "onnxruntime", "openvino", "auto"],
-        help="export a torch model and certify the exported function; auto: the fastest that keeps 32 bits; "
-        "torch-bfloat16: autocast (default: the model's own)",
-    )
-    group.add_argument(
-        "--denoiser",
-        action="store_true",
-        help="put the denoiser of the package in front of the model; both together are certified",
-    )
+    add_settings(group, ModelSettings, ("hierarchy",))
+    add_settings(group, ModelChoice, ("model", "backend", "denoiser"))
     add_preparation_options(group)
 
 
-def add_preparation_options(parser: Any) -> None:
+def add_preparation_options(parser: Parser) -> None:
     """What a model file does not say about itself; `verify --model` needs the same values as `certify`."""
+    elsewhere = ("hierarchy", "class_names", "integer_input")
+    names = [each.name for each in fields(ModelSettings) if each.name not in elsewhere]
+    add_settings(parser, ModelSettings, names, **dict.fromkeys(names))
+    add_settings(parser, ModelChoice, ("model_output", "trust_model"))
+
+
+def model_choice(args: argparse.Namespace) -> ModelChoice:
+    """The model that the options name."""
+    said = {each.name: getattr(args, each.name, None) for each in fields(ModelSettings)}
+    return settings_of(args, ModelChoice, said=said)
+
+
+def add_settings(parser: Parser, cls: type[Any], names: Sequence[str] = (), **defaults: Any) -> None:
+    """An option for each field of a settings class, or for the named ones; defaults: where a command has its own."""
+    kinds = get_type_hints(cls)
+    for each in fields(cls):
+        if names and each.name not in names:
+            continue
+        default = defaults.get(each.name, each.default)
+        text = each.metadata["help"] + _told(default)
+        how = {"required": True} if default is MISSING else {"default": default or None if default == () else default}
+        how |= _how(kinds[each.name], each.metadata["metavar"], words=each.metadata.get("words", False))
+        parser.add_argument(flag_of(each), dest=each.name, help=text.replace("%", "%%"), **how)
+
+
+def _told(default: object) -> str:
+    """A default in words; nothing where the help text tells it."""
+    if default in (None, (), "", MISSING) or isinstance(default, bool):
+        return ""
+    return f" (default: {' '.join(map(_typed, default)) if isinstance(default, tuple) else default})"
+
+
+def _typed(value: object) -> str:
+    """A value as one would type it."""
+    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _how(kind: Any, metavar: str | tuple[str, ...] | None, *, words: bool) -> dict[str, Any]:
+    """How argparse reads a value of a type: words for any number of them, a tuple of metavars for as many."""
+    parts = get_args(kind)
+    kind = next(part for part in parts if part is not NoneType) if NoneType in parts else kind
+    shown = {} if metavar is None else {"metavar": metavar}
+    if words:
+        return {
+            "type": float if get_args(kind)[0] is float else str,
+            "nargs": "*" if NoneType in parts else "+",
+            **shown,
+        }
+    if kind is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if get_origin(kind) is Literal:
+        return {"choices": get_args(kind), **shown}
+    if metavar == "LOW:HIGH":
+        return {"type": image_values, **shown}
+    if metavar == "HxW":
+        return {"type": _size_or_side if int in parts else image_size, **shown}
+    if get_origin(kind) is tuple and get_args(kind)[0] is str:
+        return {"action": "append", **shown}
+    if isinstance(metavar, tuple):
+        return {"type": get_args(kind)[0], "nargs": len(metavar), **shown}
+    if get_origin(kind) is tuple:
+        return {"type": _whole_numbers if get_args(kind)[0] is int else _numbers, **shown}
+    return {"type": {int: int, float: float, str: str}[kind], **shown}
+
+
+def settings_of(args: argparse.Namespace, cls: type[SettingsClass], **fixed: Any) -> SettingsClass:
+    """The settings that the options stand for; fixed: fields that do not come from options."""
+    names = {each.name for each in fields(cls)}
+    given = {name: value for name, value in vars(args).items() if name in names and value is not None}
+    settings: SettingsClass = cls(**{**given, **fixed})
+    return settings
+
+
+def add_sigma(parser: Parser) -> None:
+    """The noise, whose default depends on the threat: see cli/threat.py."""
     parser.add_argument(
-        "--scores",
-        choices=["logits", "probabilities", "labels"],
-        help="what the model returns (default: as its file says, else logits)",
+        "--sigma", type=float, help="pixel noise, in [0, 1] pixel units (default: 0.25, or 0 with a threat)"
     )
-    parser.add_argument("--mean", type=_numbers, metavar="R,G,B", help="subtracted from the [0, 1] image")
-    parser.add_argument("--std", type=_numbers, metavar="R,G,B", help="divides the image afterwards")
-    parser.add_argument("--bgr", action="store_true", default=None, help="the model wants blue first")
-    parser.add_argument("--align-corners", action="store_true", default=None, help="how scores are up-sampled")
-    parser.add_argument("--divisible-by", type=int, metavar="N", help="pad the sides to a multiple, crop the scores")
-    parser.add_argument("--input-size", type=_size, metavar="HxW", help="resize the image for the model, scores back")
-    parser.add_argument("--window", type=_size, metavar="HxW", help="slide windows of this size over larger images")
-    parser.add_argument("--model-output", metavar="NAME", help="which output of the file holds the scores")
-    parser.add_argument(
-        "--trust-model", action="store_true", help="load TorchScript and torch.export files, which can run code"
-    )
-
-
-def load_model_of(args: argparse.Namespace, *, hierarchy: str | None = None) -> Segmenter:
-    """The model of the options, in its own backend."""
-    from certiseg.models.load import load_model
-
-    names = ("scores", "mean", "std", "bgr", "align_corners", "divisible_by", "input_size", "window")
-    given = {name: getattr(args, name) for name in names} | {"output": args.model_output, "hierarchy": hierarchy}
-    given["num_classes"] = getattr(args, "num_classes", None)
-    return load_model(args.model, trust=args.trust_model, **{n: v for n, v in given.items() if v is not None})
 
 
 def add_votes_options(parser: argparse.ArgumentParser) -> None:
+    """How an image is drawn."""
     group = parser.add_argument_group("votes")
-    group.add_argument("--sigma", type=float, default=0.25, help="noise, in [0, 1] pixel units (default: 0.25)")
-    group.add_argument("-n", type=int, default=100, help="estimation draws (default: 100)")
+    add_sigma(group)
+    add_settings(group, SamplingSettings, ("n0", "n", "temperature", "noise"))
+    group.add_argument("--seed", type=int, help="seed of the noise (default: 0)")
     group.add_argument(
         "--stop-undecided",
         type=float,
@@ -78,38 +132,30 @@ def add_votes_options(parser: argparse.ArgumentParser) -> None:
         "not used then, and the test is anytime",
     )
     group.add_argument("--n-max", type=int, metavar="N", help="most draws with --stop-undecided (default: 1000)")
-    group.add_argument("--n0", type=int, default=10, help="selection draws (default: 10)")
-    group.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
     add_batch_options(group)
-    group.add_argument("--temperature", type=float, default=1.0, help="divides the logits of the selection draws")
-    add_noise_option(group)
 
 
-def add_batch_options(parser: Any, *, memory: str | None = "4GiB") -> None:
-    """memory: within which the batch size is measured by default; None: it is 1 unless the user names a size."""
-    alone = "what a short measurement says" if memory else "1, or with --memory what a short measurement says"
+def add_batch_options(parser: Parser) -> None:
+    """How many draws a call of the model takes."""
+    alone = "what a short measurement says"
     parser.add_argument("--batch-size", type=int, metavar="B", help=f"draws per model call (default: {alone})")
-    parser.add_argument(
-        "--memory",
-        type=_bytes,
-        default=memory,
-        metavar="SIZE",
-        help="what the process may take when the batch size is measured"
-        + (f" (default: {memory})" if memory else ", for example 4GiB"),
-    )
+    add_memory_option(parser, "4GiB")
 
 
-def settled_batch_size(
-    args: argparse.Namespace, model: Segmenter, size: tuple[int, int], recorded: int | None = None
-) -> int:
-    """Draws per model call: as asked, as recorded by an earlier start, or as measured at this image size."""
+def add_memory_option(parser: Parser, default: str | None = None) -> None:
+    """default: within which the batch size is measured if nothing is said; None: then it is not measured."""
+    text = "what the process may take when the batch size is measured"
+    text += f" (default: {default})" if default else ", for example 4GiB"
+    parser.add_argument("--memory", type=_bytes, default=default, metavar="SIZE", help=text)
+
+
+def settled_batch_size(args: argparse.Namespace, model: Segmenter, shape: tuple[int, ...]) -> int:
+    """Draws per model call: as asked, or as measured for images of this height, width and number of channels."""
     from certiseg.models.batching import measured_batch_size
 
     if args.batch_size is not None:
         return int(args.batch_size)
-    if recorded is not None:
-        return recorded
-    return 1 if args.memory is None else measured_batch_size(model, size, memory=args.memory)
+    return measured_batch_size(model, (shape[0], shape[1]), memory=args.memory, channels=shape[2])
 
 
 def settle_stopping(args: argparse.Namespace) -> None:
@@ -126,117 +172,50 @@ def settle_stopping(args: argparse.Namespace) -> None:
     args.test, args.n = "anytime", 1000 if args.n_max is None else args.n_max
 
 
-def add_noise_option(parser: Any) -> None:
-    parser.add_argument(
-        "--noise",
-        choices=["gaussian", "grid"],
-        default="gaussian",
-        help="grid: rounded to whole grey levels, a promise between 8-bit images without a floating-point gap "
-        "(default: gaussian)",
-    )
-
-
 def add_certificate_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("certificate")
-    group.add_argument(
-        "--method",
-        choices=["segcertify", "level", "adaptive", "nested", "sets"],
-        default="nested",
-        help="how labels are chosen (default: nested)",
-    )
-    group.add_argument("--tau", type=float, default=0.75, help="vote share to exceed, in [0.5, 1) (default: 0.75)")
-    group.add_argument("--alpha", type=float, default=0.001, help="allowed error for the whole image (default: 0.001)")
-    group.add_argument(
-        "--correction",
-        choices=["bonferroni", "holm", "kfwer", "by"],
-        default="bonferroni",
-        help="how many pixels share alpha (default: bonferroni); kfwer and by promise less, see the printed claim",
-    )
-    group.add_argument(
-        "--kfwer-k", type=int, default=1, metavar="K", help="for kfwer: fewer than K false certifications"
-    )
-    group.add_argument(
-        "--test", choices=["fixed", "anytime"], help="anytime allows early stopping (default: fixed, if -n is)"
-    )
-    group.add_argument("--level", type=int, help="hierarchy level, for the method level")
-    group.add_argument("--max-set", type=int, help="largest label set, for the method sets (default: 5)")
-    group.add_argument(
-        "--thresholds", type=_numbers, metavar="T,T,T", help="for adaptive, coarsest level first, e.g. 0,0,0.25"
-    )
+    """How a certificate follows from the votes."""
+    add_settings(parser.add_argument_group("certificate"), CertificateSettings, test=None)
 
 
-def certificate_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of `cs.certify` that the options stand for."""
-    return {
-        "method": args.method,
-        "tau": args.tau,
-        "alpha": args.alpha,
-        "correction": args.correction,
-        "k": args.kfwer_k,
-        "test": args.test,
-        "level": args.level,
-        "max_set": args.max_set,
-        "thresholds": args.thresholds,
-    }
+def certificate_settings(args: argparse.Namespace) -> CertificateSettings:
+    """The settings of `cs.certify` that the options stand for; an option without effect is refused."""
+    settings = settings_of(args, CertificateSettings)
+    settings.refuse_idle()
+    return settings
+
+
+def sampling_settings(args: argparse.Namespace) -> SamplingSettings:
+    """The settings of `cs.sample` that the options stand for."""
+    return settings_of(args, SamplingSettings, batch_size=args.batch_size or 1, max_set=max(5, args.max_set or 0))
 
 
 def model_and_hierarchy(
     args: argparse.Namespace, size: tuple[int, int] | None = None
 ) -> tuple[Segmenter, Hierarchy | None]:
-    """The model of the options, in the backend of the options, and the hierarchy: as asked, or the model's own.
+    """The model of the options, and the hierarchy: as asked, or the model's own. What should be known is printed.
 
-    size: height and width of the (first) image; `--backend auto` measures there.
+    size: height and width of the image; `--backend auto` measures there.
     """
-    from certiseg.hierarchy import load_hierarchy
+    from certiseg.models.choice import choose_model
 
-    chosen = load_hierarchy(args.hierarchy) if args.hierarchy else None
-    model = load_model_of(args, hierarchy=args.hierarchy)
-    if chosen is None and model.hierarchy is not None:
-        chosen = load_hierarchy(model.hierarchy)
-    if chosen is not None and (model.class_names or model.num_classes):
-        chosen.require_classes(model.class_names or model.num_classes or 0)
-    if args.backend is not None:
-        from certiseg.models.backends import with_backend
-
-        model = with_backend(model, args.backend, size)
-        if args.backend == "auto":
-            print(f"note: the fastest backend here is {model.backend}", file=sys.stderr)
-    if args.denoiser:
-        from certiseg.models.denoiser import with_denoiser
-
-        model = with_denoiser(model, sigma=_one_sigma(args.sigma))
-    for note in model_notes(model, chosen):
+    sigmas = tuple(args.sigma) if isinstance(args.sigma, list) else (args.sigma,)
+    chosen = choose_model(model_choice(args), size=size, sigmas=sigmas)
+    for note in chosen.notes:
         print(f"note: {note}", file=sys.stderr)
-    return model, chosen
+    return move(chosen.segmenter, getattr(args, "device", "cpu")), chosen.hierarchy
 
 
-def _one_sigma(sigma: float | list[float]) -> float:
-    """The noise that the denoiser is told about."""
-    sigmas = sigma if isinstance(sigma, list) else [sigma]
-    if len(sigmas) != 1:
-        raise InputError(f"--sigma must be a single value with --denoiser, got {len(sigmas)}; make one run for each")
-    return sigmas[0]
-
-
-def model_notes(model: Segmenter, hierarchy: Hierarchy | None) -> list[str]:
-    """What a reader of the certificate should know about the certified function, in a sentence each."""
-    notes = []
-    if hierarchy is not None and model.class_names is None:
-        first = ", ".join(hierarchy.classes[:3])
-        notes.append(
-            f"{model.name} does not name its classes; they are taken in the order of {hierarchy.name}: {first}, ..."
-        )
-    steps = model.prepare.describe()
-    if steps:
-        notes.append(f"inside the certified function the image is {steps}")
-    return notes
+def check_output_folder(path: str | Path) -> Path:
+    """The folder to write into, refused if a file has its name; not made yet."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out must be a folder, got the file {str(folder)!r}")
+    return folder
 
 
 def output_folder(path: str | Path) -> Path:
     """The folder to write into, made if it is not there."""
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out must be a folder, got the file {str(folder)!r}")
+    folder = check_output_folder(path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -248,17 +227,54 @@ def _bytes(text: str) -> int:
     powers = {"": 1, "B": 1, **{f"{p}B": 1000**i for i, p in enumerate("KMGT", 1)}}
     powers |= {f"{p}iB": 1024**i for i, p in enumerate("KMGT", 1)}
     try:
-        return int(float(number) * powers[unit])
+        size = int(float(number) * powers[unit])
     except (ValueError, KeyError, OverflowError):
         raise argparse.ArgumentTypeError(f"must be a size like 4GiB or 500MB, got {text!r}") from None
+    if size < _LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"must be at least 100MB, got {text!r}; a unit like GiB may be missing")
+    return size
 
 
-def _size(text: str) -> tuple[int, int]:
+def image_values(text: str) -> Values:
+    """LOW:HIGH, or one per channel, separated by commas."""
+    try:
+        return parse_values(text)
+    except InputError:
+        raise argparse.ArgumentTypeError(f"must be LOW:HIGH such as 0:4095, or several, got {text!r}") from None
+
+
+def add_image_options(parser: Parser) -> None:
+    """How the numbers of image files are read, and where the model runs."""
+    add_settings(parser, RunSettings, ("values",))
+    parser.add_argument("--device", default="cpu", help="where a torch model runs: cpu, cuda, cuda:1 (default: cpu)")
+
+
+def channel_numbers(text: str) -> tuple[int, ...]:
+    """Channels by number, from 1, separated by commas."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers of channels such as 4,3,2, got {text!r}") from None
+
+
+def image_size(text: str) -> tuple[int, int]:
+    """Height and width from HEIGHTxWIDTH."""
     try:
         height, width = (int(part) for part in text.lower().split("x"))
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be HEIGHTxWIDTH, got {text!r}") from None
+    if height < 1 or width < 1:
+        raise argparse.ArgumentTypeError(f"must be positive, got {text!r}")
     return height, width
+
+
+def _size_or_side(text: str) -> tuple[int, int] | int:
+    """HEIGHTxWIDTH, or one number for the shorter side."""
+    return int(text) if text.isdecimal() and int(text) else image_size(text)
+
+
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _numbers(text))
 
 
 def _numbers(text: str) -> tuple[float, ...]:

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tqdm import tqdm
+
+from certiseg.archive import write_atomically
+from certiseg.cli.options import channel_numbers
+from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
+from certiseg.images import open_image, shown
+from certiseg.runs.settings import parse_setting
+from certiseg.truth.answer import load_sets
 
 if TYPE_CHECKING:
     from certiseg.runs.folder import RunFolder
@@ -22,25 +30,27 @@ def add_parser(subparsers: Any) -> None:
         "certificates keep no photographs; --root or --image shows them too.",
         epilog="example: certiseg report runs/camvid --root ../shared/data/camvid --out camvid.html",
     )
-    parser.add_argument("path", metavar="RUN|CERTIFICATE", help="a run folder, or NAME.certificate.npz")
+    parser.add_argument("path", metavar="RUN|CERTIFICATE", help="a run folder, NAME.certificate.npz or NAME.truth.npz")
     parser.add_argument("--out", metavar="FILE", help="the file to write (default: report.html beside it)")
-    parser.add_argument("--setting", metavar="SIGMA:N:TAU", help="whose figures are drawn (default: the run's first)")
+    parser.add_argument(
+        "--setting", metavar="SIGMA:N:TAU", help="whose figures are drawn (default: that of the promise)"
+    )
     parser.add_argument("--images", type=int, default=60, metavar="N", help="at most N in the gallery (default: 60)")
     parser.add_argument("--root", metavar="DIR", help="the data set, to show the photographs of a run")
     parser.add_argument("--image", metavar="FILE", help="the photograph of a certificate")
+    shown_channels = "channels of --image (default: the first three)"
+    parser.add_argument("--show", type=channel_numbers, default=(), metavar="C,C,C", help=shown_channels)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    from certiseg.archive import write_atomically
-
     path = Path(args.path)
     if not path.exists():
         raise InputError(f"RUN must be a run folder or a certificate file, got {args.path!r}, which is not there")
     out = Path(args.out) if args.out else _beside(path)
     if not out.parent.is_dir() or out.is_dir():
         raise InputError(f"--out must be a file in a folder that exists, got {str(out)!r}")
-    text = _of_run(args, path) if path.is_dir() else _of_certificate(args, path)
+    text = _of_run(args, path) if path.is_dir() else _of_file(args, path)
     with write_atomically(out) as file:
         file.write(text.encode())
     print(f"written: {out} ({out.stat().st_size / 1e6:.1f} MB); open it in a browser, or print it to PDF")
@@ -53,8 +63,6 @@ def _beside(path: Path) -> Path:
 
 
 def _of_run(args: argparse.Namespace, path: Path) -> str:
-    from tqdm import tqdm
-
     from certiseg.report.run_report import run_report
     from certiseg.runs.folder import RunFolder
 
@@ -63,7 +71,8 @@ def _of_run(args: argparse.Namespace, path: Path) -> str:
     if args.images < 0:
         raise InputError(f"--images must be at least 0, got {args.images}")
     folder = RunFolder(path)
-    setting, photograph = _setting(args.setting), _photographs(folder, args.root)
+    setting = None if args.setting is None else parse_setting(args.setting)
+    photograph = _photographs(folder, args.root)
     with tqdm(unit="part", desc="report", disable=None, leave=False, delay=1) as bar:
 
         def progress(what: str) -> None:
@@ -73,46 +82,29 @@ def _of_run(args: argparse.Namespace, path: Path) -> str:
         return run_report(folder, setting=setting, images=args.images, photograph=photograph, progress=progress)
 
 
-def _of_certificate(args: argparse.Namespace, path: Path) -> str:
+def _of_file(args: argparse.Namespace, path: Path) -> str:
     from certiseg.certificate import load_certificate
     from certiseg.report.certificate_report import certificate_report
+    from certiseg.report.sets_report import sets_report
 
     for name in ("setting", "root"):
         if getattr(args, name):
             raise InputError(f"--{name} must be given with a run folder, got a certificate file")
+    if path.name.endswith(".truth.npz"):
+        return sets_report(load_sets(path), path.name.removesuffix(".truth.npz"), image=args.image)
     name = path.name.removesuffix(".npz").removesuffix(".certificate")
-    return certificate_report(load_certificate(path), name, image=_read(args.image) if args.image else None)
-
-
-def _read(path: str) -> Any:
-    import numpy as np
-
-    from certiseg.images import read_image
-
-    return (read_image(path) * 255).round().astype(np.uint8)
-
-
-def _setting(text: str | None) -> Any:
-    from certiseg.runs.manifest import Setting
-
-    if text is None:
-        return None
-    try:
-        sigma, n, tau = text.split(":")
-        return Setting(float(sigma), int(n), float(tau))
-    except ValueError:
-        raise InputError(f"--setting must be SIGMA:N:TAU, for example 0.25:100:0.75, got {text!r}") from None
+    certificate = load_certificate(path)
+    image = shown(certificate.votes.open(args.image), args.show) if args.image else None
+    return certificate_report(certificate, name, image=image, show=args.show)
 
 
 def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:
     """Where the photographs of a run are found, by name."""
     if root is None:
         return lambda _: None
-    from certiseg.datasets import open_dataset
-
     samples = open_dataset(folder.manifest.dataset, root, split=folder.manifest.split)
     places = {name: index for index, name in enumerate(samples.names)}
     missing = [name for name in folder.manifest.images if name not in places]
     if missing:
         raise InputError(f"--root must hold the images of the run, but {missing[0]!r} is not there")
-    return lambda name: samples[places[name]].image
+    return lambda name: shown(open_image(samples[places[name]].image, values=folder.manifest.values))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from tqdm import tqdm
+
 from certiseg.errors import InputError
+from certiseg.hierarchy import check_thresholds
 
 if TYPE_CHECKING:
     from certiseg.analysis.thresholds import ThresholdSearch
     from certiseg.runs.folder import RunFolder
+
+_SHOWN = ("cig", "ccig", "abstain", "accuracy")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -41,8 +47,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
     from certiseg.analysis.thresholds import search_over_n, write
     from certiseg.analysis.tradeoff import certifiable_draws
     from certiseg.runs.folder import RunFolder
@@ -51,21 +55,14 @@ def run(args: argparse.Namespace) -> int:
     pairs, functions = _pairs(args, folder), _functions(args, folder)
     if not folder.finished():
         raise InputError(f"{args.folder}: must have finished images; run `certiseg evaluate` first")
+    options = {"functions": functions, "choose_on": args.choose_on, "by": args.by}
     total = len(folder.finished()) * sum(len(certifiable_draws(folder, tau)) for _, tau in pairs)
     answers = []
     with tqdm(total=total, unit="image", desc="tune", disable=None) as bar:
         for sigma, tau in pairs:
-            searches = search_over_n(
-                folder,
-                sigma=sigma,
-                tau=tau,
-                functions=functions,
-                choose_on=args.choose_on,
-                by=args.by,
-                progress=bar.update,
-            )
+            searches = search_over_n(folder, sigma=sigma, tau=tau, progress=bar.update, **options)
             if searches:
-                write(searches, args.out or f"{args.folder}/analysis", promise=folder.manifest.promise())
+                write(searches, args.out or f"{args.folder}/analysis", promise=folder.manifest.guarantee())
             answers += [_answer(search) for search in searches]
     if not answers:
         raise InputError(
@@ -77,19 +74,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _pairs(args: argparse.Namespace, folder: RunFolder) -> list[tuple[float, float]]:
     """The sigmas and taus that were asked for."""
-    manifest = folder.manifest
-    taus = sorted({tau for _, tau in manifest.settings})
-    for name, asked, there in (("--sigma", args.sigma, manifest.sigmas), ("--tau", args.tau, taus)):
-        if asked is not None and asked not in there:
-            raise InputError(f"{name} must be one of the run's, {', '.join(f'{t:g}' for t in there)}, got {asked:g}")
-    sigmas = manifest.sigmas if args.sigma is None else (args.sigma,)
-    return [(sigma, tau) for sigma in sigmas for tau in (taus if args.tau is None else [args.tau])]
+    sigmas, taus = folder.manifest.sigmas, tuple(sorted({tau for _, tau in folder.manifest.settings}))
+    for name, asked, known in (("--sigma", args.sigma, sigmas), ("--tau", args.tau, taus)):
+        if asked is not None and asked not in known:
+            raise InputError(f"{name} must be one of the run's, {', '.join(f'{t:g}' for t in known)}, got {asked:g}")
+    chosen = (sigmas if args.sigma is None else (args.sigma,)), (taus if args.tau is None else (args.tau,))
+    return list(product(*chosen))
 
 
 def _functions(args: argparse.Namespace, folder: RunFolder) -> list[tuple[float, ...]] | None:
     """The threshold functions that were asked for, None for the paper's grid."""
     from certiseg.analysis.grid import non_decreasing
-    from certiseg.hierarchy import check_thresholds
 
     if args.values and args.grid:
         raise InputError("--values and --grid must not be given together; take one of them")
@@ -110,14 +105,13 @@ def _answer(search: ThresholdSearch) -> dict[str, Any]:
     from certiseg.analysis.thresholds import FLAT
 
     best, flat = search.ranked()[0], search.functions.index(FLAT)
-    answer: dict[str, Any] = {"sigma": search.setting.sigma, "n": search.setting.n, "tau": search.setting.tau}
-    answer |= {"functions": len(search.functions) - 1, "thresholds": list(search.functions[best]), "by": search.by}
-    for part, reported in (("chosen_on", False), ("reported_on", True)):
-        scores = search.scores(reported=reported)
-        images = len(search.images) - search.choose_on if reported else search.choose_on
-        answer[part] = {"images": images}
+    answer: dict[str, Any] = vars(search.setting) | {"functions": len(search.functions) - 1}
+    answer |= {"thresholds": list(search.functions[best]), "by": search.by}
+    for key, part in (("chosen_on", search.chosen), ("reported_on", search.reported)):
+        scores = search.scores(part)
+        answer[key] = {"images": len(search.images[part])}
         for name, index in (("adaptive", best), ("segcertify", flat)):
-            answer[part][name] = {key: getattr(scores[index], key) for key in ("cig", "ccig", "abstain", "accuracy")}
+            answer[key][name] = {score: getattr(scores[index], score) for score in _SHOWN}
     return answer
 
 
@@ -126,9 +120,8 @@ def _lines(folder: RunFolder, answers: list[dict[str, Any]]) -> list[str]:
     lines = [
         f"{first['functions']} threshold functions; chosen by {first['by']} on the first "
         f"{first['chosen_on']['images']} images, reported on the {first['reported_on']['images']} others, "
-        f"{folder.manifest.promise()}",
-        f"{'sigma':>6}{'n':>6}{'tau':>6}  {'thresholds':<18}{'CIG':>8}{'abstain':>9}"
-        f"   {'segcertify CIG':>14}{'abstain':>9}",
+        f"{folder.manifest.guarantee()}",
+        " sigma     n   tau  thresholds             CIG  abstain   segcertify CIG  abstain",
     ]
     for answer in answers:
         ours, flat = answer["reported_on"]["adaptive"], answer["reported_on"]["segcertify"]

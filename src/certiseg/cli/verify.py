@@ -5,56 +5,107 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from certiseg.cli.options import add_preparation_options, load_model_of
+from tqdm import tqdm
+
+from certiseg.archive import read_archive
+from certiseg.cli.options import add_preparation_options, model_choice
+from certiseg.errors import InputError
+from certiseg.verify import CERTIFICATE_VERSION, verify
+
+if TYPE_CHECKING:
+    from certiseg.runs.verify import RunVerification
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "verify",
-        help="check a certificate by recomputing it independently",
+        help="check certificates, or a whole run, by recomputing them independently",
         description="Recomputes a certificate from its stored votes and settings with code that shares nothing with "
         "the code that made it. With --model and --image every vote is drawn again from the seed and compared bit for "
-        "bit. Exit code 1 if a check fails.",
+        "bit. Of a run folder every file is checked: whether it is as it was written and to which image and run it "
+        "belongs, certificates against the manifest, tables against certificates. Exit code 1 if a check fails.",
         epilog="example: certiseg verify certified/street.certificate.npz --model compact --image street.png",
     )
-    parser.add_argument("certificates", nargs="+", metavar="CERT", help="certificate files")
+    parser.add_argument("certificates", nargs="+", metavar="CERT|RUN", help="certificate files, or run folders")
+    parser.add_argument("--repair", action="store_true", help="set damaged images of a run back, to be drawn again")
     parser.add_argument("--model", metavar="SPEC", help="redraw the votes with this model")
     parser.add_argument("--image", metavar="FILE", help="the certified image, needed with --model")
+    parser.add_argument(
+        "--hierarchy",
+        metavar="NAME|FILE",
+        help="the hierarchy that the certificate must be over (default: the model's own, or the preset of that name)",
+    )
     add_preparation_options(parser.add_argument_group("model, as for certify"))
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    from certiseg.errors import InputError
-    from certiseg.verify import verify
-
+    folders = [path for path in args.certificates if Path(path).is_dir()]
+    if folders:
+        return _verify_runs(args, folders)
+    if args.repair:
+        raise InputError("--repair must be given with a run folder, got certificate files")
     if args.model and not args.image:
         raise InputError("--image must be given with --model: redrawing needs the pixels")
     model = _model(args) if args.model else None
-    outcomes = [verify(path, model=model, image=args.image) for path in args.certificates]
+    outcomes = [verify(path, model=model, image=args.image, hierarchy=args.hierarchy) for path in args.certificates]
     if args.json:
         print(json.dumps([{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes], indent=1))
     else:
         for outcome in outcomes:
-            print(f"{outcome.path}: {'verified' if outcome.passed else 'FAILED'}")
+            verdict = "verified" if outcome.redrawn else "verified, as far as its stored votes are what was drawn"
+            print(f"{outcome.path}: {verdict if outcome.passed else 'FAILED'}")
             for check in outcome.checks:
                 print(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
+            for note in outcome.notes:
+                print(f"  note   {note}")
     return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+def _verify_runs(args: argparse.Namespace, folders: list[str]) -> int:
+    from certiseg.runs.folder import RunFolder
+    from certiseg.runs.verify import repair_run, verify_run
+
+    if len(folders) < len(args.certificates) or args.model or args.image:
+        raise InputError("RUN must be given without certificate files, --model and --image; verify those one by one")
+    outcomes: list[RunVerification] = []
+    for path in folders:
+        folder = RunFolder(path)
+        with tqdm(total=len(folder.manifest.images), unit="image", desc="verify", disable=None) as bar:
+            outcomes.append(verify_run(folder, each=lambda _, bar=bar: bar.update()))  # type: ignore[misc]
+        repaired = repair_run(folder, outcomes[-1]) if args.repair and outcomes[-1].problems else None
+        if not args.json:
+            _show_run(outcomes[-1], repaired)
+    if args.json:
+        print(json.dumps([{**asdict(each), "passed": each.passed} for each in outcomes], indent=1, default=str))
+    return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+def _show_run(outcome: RunVerification, repaired: list[str] | None) -> None:
+    counts = {"image": outcome.images, "certificate": outcome.certificates}
+    images, certificates = (f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
+    checked = f"{images}, {certificates} recomputed, votes not redrawn"
+    print(f"{outcome.path}: {'verified' if outcome.passed else 'FAILED'} ({checked})")
+    for problem in outcome.problems:
+        print(f"  FAILED {problem.what}")
+    if outcome.unfinished:
+        print(f"  not finished: {len(outcome.unfinished)} images (first: {outcome.unfinished[0]}); resume the run")
+    if repaired is not None:
+        print(f"  repaired: {len(repaired)} images set back; `certiseg evaluate` with the run's own settings goes on")
 
 
 def _model(args: argparse.Namespace) -> Any:
     """The model to redraw with; a file that gives labels alone is told the class count of the first certificate."""
-    from certiseg.archive import read_archive
-    from certiseg.errors import InputError
-    from certiseg.verify import CERTIFICATE_VERSION
+    from certiseg.models.choice import load_choice
 
     if args.model.lower().endswith((".onnx", ".xml", ".tflite", ".pt", ".ts", ".pt2")):
         try:
             stored = read_archive(args.certificates[0], kind="certificate", version=CERTIFICATE_VERSION)
-            args.num_classes = len(stored.meta["hierarchy"]["classes"])
+            args.num_classes = args.num_classes or len(stored.meta["hierarchy"]["classes"])
         except (InputError, KeyError, TypeError):  # the checks will say what is wrong with the certificate
-            args.num_classes = None
-    return load_model_of(args)
+            pass
+    return load_choice(model_choice(args))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from typing import Any
 
 from certiseg.cli.options import add_model_options, model_and_hierarchy
 from certiseg.errors import InputError
+from certiseg.models.settings import ModelChoice, ModelSettings
+from certiseg.settings import typed_field
+from certiseg.viewer.server import address, check_token, open_socket, serve
 
 
 def add_parser(subparsers: Any) -> None:
@@ -14,7 +18,7 @@ def add_parser(subparsers: Any) -> None:
         "view",
         help="look at a run in the browser",
         description="Opens a run as a local web page: every image with its certified maps, sliders that certify its "
-        "stored votes anew, what is known about each pixel. Images dropped onto the page are certified with the run's "
+        "stored votes again, what is known about each pixel. Images dropped onto the page are certified with the run's "
         "model. Needs `pip install certiseg[view]`; nothing is fetched from any network.",
         epilog="example: certiseg view runs/camvid --root ../shared/data/camvid",
     )
@@ -30,17 +34,14 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from certiseg.runs.folder import RunFolder
-    from certiseg.viewer.guard import check_token
 
     check_token(args.host, args.token)
     folder = RunFolder(args.folder)
     if not folder.finished():
         raise InputError(f"{args.folder}: must have finished images; run `certiseg evaluate` first")
-    options = model_arguments(args, folder.manifest.model)
     args.model, args.sigma = args.model or folder.manifest.model, list(folder.manifest.sigmas)
     try:
         from certiseg.viewer.app import make_app
-        from certiseg.viewer.server import address, open_socket, serve
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} must be installed to view runs; run `pip install certiseg[view]`") from None
 
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         folder,
         root=args.root,
         load_model=lambda: model_and_hierarchy(args)[0],
-        model_options=options,
+        model_options=model_arguments(args),
         host=args.host,
         token=args.token,
     )
@@ -59,15 +60,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def model_arguments(args: argparse.Namespace, model: str) -> list[str]:
-    """The options that name the model, as they would be typed."""
-    typed = ["--model", args.model or model]
-    for name in ("hierarchy", "backend", "scores", "divisible_by", "model_output"):
-        value = getattr(args, name)
-        typed += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
-    for name, joint in (("mean", ","), ("std", ","), ("input_size", "x"), ("window", "x")):
-        value = getattr(args, name)
-        typed += [] if value is None else [f"--{name.replace('_', '-')}", joint.join(f"{part:g}" for part in value)]
-    for name in ("denoiser", "bgr", "align_corners", "trust_model"):
-        typed += [f"--{name.replace('_', '-')}"] if getattr(args, name) else []
-    return typed
+def model_arguments(args: argparse.Namespace) -> list[str]:
+    """The options that choose the model, as one would type them."""
+    words = []
+    for each in (*fields(ModelChoice), *fields(ModelSettings)):
+        value = getattr(args, each.name, None)
+        said_no = value is False and each in fields(ModelSettings)
+        words += [f"--no-{each.name.replace('_', '-')}"] if said_no else typed_field(each, value)
+    return words

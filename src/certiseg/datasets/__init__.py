@@ -3,53 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from certiseg.datasets.acdc import ACDC
-from certiseg.datasets.base import VOID, Dataset, Entry, Sample
-from certiseg.datasets.camvid import CamVid
-from certiseg.datasets.cityscapes import Cityscapes
-from certiseg.datasets.coco_stuff import CocoStuff
-from certiseg.datasets.comma10k import Comma10k
-from certiseg.datasets.folder import Folder
-from certiseg.datasets.pascal_context import PascalContext
+from certiseg.datasets.acdc import open_acdc
+from certiseg.datasets.base import Dataset, Sample
+from certiseg.datasets.camvid import open_camvid
+from certiseg.datasets.cityscapes import open_cityscapes
+from certiseg.datasets.coco_stuff import open_coco_stuff
+from certiseg.datasets.comma10k import open_comma10k
+from certiseg.datasets.folder import open_folder
+from certiseg.datasets.huggingface import open_huggingface
+from certiseg.datasets.pascal_context import open_pascal_context
+from certiseg.datasets.streets import SCENES, scene_lane
 from certiseg.errors import InputError
 
-__all__ = [
-    "ACDC",
-    "NAMES",
-    "VOID",
-    "CamVid",
-    "Cityscapes",
-    "CocoStuff",
-    "Comma10k",
-    "Dataset",
-    "Entry",
-    "Folder",
-    "PascalContext",
-    "Sample",
-    "open_dataset",
-    "open_training_pair",
-]
+__all__ = ["NAMES", "Dataset", "Sample", "open_dataset", "open_training_pair", "scene_lane"]
 
-
-def _huggingface(root: str | Path, split: str | None) -> Dataset:
-    from certiseg.datasets.huggingface import HuggingFace
-
-    return HuggingFace(root, split)
-
-
-READERS: dict[str, Callable[[str | Path, str | None], Dataset]] = {
-    "cityscapes": Cityscapes,
-    "acdc": ACDC,
-    "pascal_context": PascalContext,
-    "coco_stuff": CocoStuff,
-    "camvid": CamVid,
-    "comma10k": Comma10k,
-    "folder": Folder,
-    "huggingface": _huggingface,
+READERS: dict[str, Callable[[Path, str | None], Dataset]] = {
+    "cityscapes": open_cityscapes,
+    "acdc": open_acdc,
+    "pascal_context": open_pascal_context,
+    "coco_stuff": open_coco_stuff,
+    "camvid": open_camvid,
+    "comma10k": open_comma10k,
+    "folder": open_folder,
+    "huggingface": open_huggingface,
+    "streets": partial(open_folder, name="streets"),
 }
-NAMES = (*READERS, "streets")
+NAMES = tuple(READERS)
 TRAINING_SPLITS = {"coco_stuff": ("train", "test"), "huggingface": ("train", "validation")}
 
 
@@ -63,17 +45,13 @@ def open_dataset(
     """
     if name not in NAMES:
         raise InputError(f"dataset must be one of {', '.join(NAMES)}, got {name!r}; choose one of them")
-    if first is not None and first < 1:
-        raise InputError(f"first must be at least 1, got {first}; leave it out to take all images")
     if name == "streets":
-        from certiseg.datasets.scenes import Scenes
-
-        return Scenes(split, count=first or 100)
+        root = SCENES
     if root is None:
         raise InputError(f"root must be the folder of {name}, got none; give the path")
     if not Path(root).is_dir():
         raise InputError(f"root must be a folder, got {root}; check the path")
-    dataset = READERS[name](root, split)
+    dataset = READERS[name](Path(root), split)
     return dataset if first is None else dataset.first(first)
 
 
@@ -82,10 +60,9 @@ def open_training_pair(name: str, root: str | Path | None) -> tuple[Dataset, Dat
 
     A `folder` is split by its sub-folders `train/` and `val/`; without them every tenth image is held out.
     """
-    if name != "folder" or root is None or (Path(root) / "train").is_dir():
-        parts = [open_dataset(name, root, split=split) for split in TRAINING_SPLITS.get(name, ("train", "val"))]
-        train, val = parts
-        if train.classes != val.classes:
-            raise InputError(f"{root} must have one class list for train and val, got two; keep one classes.txt")
-        return train, val
-    return open_dataset(name, root).held_out()
+    if name == "folder" and root is not None and not (Path(root) / "train").is_dir():
+        return open_dataset(name, root).held_out()
+    train, val = (open_dataset(name, root, split=split) for split in TRAINING_SPLITS.get(name, ("train", "val")))
+    if train.classes != val.classes:
+        raise InputError(f"{root} must have one class list for train and val, got two; keep one classes.txt")
+    return train, val

@@ -6,76 +6,73 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.datasets.coding import VOID, Coding, plain_ids
-from certiseg.datasets.files import read_image
-from certiseg.datasets.layout import by_stem, contents, read_classes
+from certiseg.datasets.coding import Coding, Labels
+from certiseg.datasets.layout import by_stem, contents
 from certiseg.errors import InputError
-
-__all__ = [
-    "VOID",
-    "Dataset",
-    "Entry",
-    "Sample",
-    "check_same_size",
-    "list_entries",
-    "read_classes",
-    "read_image",
-    "read_label",
-    "require_entries",
-]
+from certiseg.hierarchy import PRESETS, VOID, load_hierarchy
+from certiseg.images import read_stored
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One image (H, W, 3) uint8 and, where there is one, its label map (H, W) uint8 with 255 = void."""
+    """One image and, where there is one, its label map (H, W) uint8 with 255 = void.
+
+    image: RGB bytes (H, W, 3), or what else the file holds, (H, W, channels) of any type of numbers.
+    """
 
     name: str
-    image: NDArray[np.uint8]
-    label: NDArray[np.uint8] | None
+    image: NDArray[Any]
+    label: Labels | None
+
+
+class Entry(Protocol):
+    """A sample that was listed and can be read."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read(self) -> Sample:
+        """Read and check it; what is wrong with it is raised here, as InputError."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Where one sample lies on disk, and how its label is coded (None: train ids of the class list)."""
+class Files:
+    """A sample in two files; `coding` reads the label map."""
 
     name: str
     image: Path
     label: Path | None
-    coding: Coding | None = None
+    coding: Coding
+
+    def read(self) -> Sample:
+        image = read_stored(self.image)
+        label = None if self.label is None else self.coding(self.label)
+        return checked(Sample(self.name, image, label), str(self.label))
 
 
 class Dataset:
-    """Images with labels. `dataset[i]` reads sample i; what is wrong with its files is raised there, as InputError.
-
-    `hierarchy` names the preset over `classes`, where there is one.
-    """
-
-    void = VOID
+    """Images with labels, each read when it is asked for; `hierarchy` names the preset over `classes`, if any."""
 
     def __init__(
         self,
         name: str,
-        classes: Sequence[str],
-        entries: Sequence[Any],
+        entries: Sequence[Entry],
         *,
+        classes: Sequence[str],
         split: str | None = None,
         hierarchy: str | None = None,
     ) -> None:
         self.name, self.split, self.hierarchy = name, split, hierarchy
-        self.classes = tuple(classes)
-        self.entries = tuple(entries)
+        self.classes, self.entries = tuple(classes), tuple(entries)
         if not 1 <= len(self.classes) <= VOID:
-            raise InputError(f"classes must be 1 to {VOID} names, got {len(self.classes)}; 255 is kept for void")
-        seen: set[str] = set()
-        for known in self.names:
-            if known in seen:
-                raise InputError(f"{name} must name each image once, got {known!r} twice; remove one")
-            seen.add(known)
+            raise InputError(f"classes must be 1 to {VOID} names, got {len(self.classes)}; {VOID} is kept for void")
+        if len(set(self.names)) < len(self):
+            twice = next(known for index, known in enumerate(self.names) if known in self.names[:index])
+            raise InputError(f"{name} must name each image once, got {twice!r} twice; remove one")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,19 +83,10 @@ class Dataset:
         return len(self.entries)
 
     def __getitem__(self, index: int) -> Sample:
-        return self.read(self.entries[index])
+        return self.entries[index].read()
 
     def __iter__(self) -> Iterator[Sample]:
-        return (self[index] for index in range(len(self)))
-
-    def read(self, entry: Any) -> Sample:
-        """Read and check one sample; data sets that are no image files replace this."""
-        image = read_image(entry.image)
-        if entry.label is None:
-            return Sample(entry.name, image, None)
-        label = (entry.coding or plain_ids(len(self.classes)))(entry.label)
-        check_same_size(image, label, entry)
-        return Sample(entry.name, image, label)
+        return (entry.read() for entry in self.entries)
 
     def subset(self, indices: Sequence[int]) -> Self:
         """The samples at these positions, in this order."""
@@ -117,41 +105,46 @@ class Dataset:
         """Two parts for a data set without a split of its own: every tenth image is for validation."""
         if len(self) < 2:
             raise InputError(f"{self.name} must hold at least 2 images to be split, got {len(self)}; add images")
-        every = min(every, len(self))
-        kept = [index for index in range(len(self)) if index % every != every - 1]
-        held = [index for index in range(len(self)) if index % every == every - 1]
-        return self.subset(kept), self.subset(held)
+        every, indices = min(every, len(self)), range(len(self))
+        held = indices[every - 1 :: every]
+        return self.subset([index for index in indices if index not in held]), self.subset(held)
 
 
-def read_label(path: Path, *, num_classes: int) -> NDArray[np.uint8]:
-    """The label map (H, W) uint8, refused if an id is neither a class nor void."""
-    return plain_ids(num_classes)(path)
+def preset_dataset(name: str, entries: Sequence[Entry], split: str) -> Dataset:
+    """A data set over the classes of the preset of its name."""
+    return Dataset(name, entries, classes=load_hierarchy(name).classes, split=split, hierarchy=name)
 
 
-def check_same_size(image: NDArray[Any], label: NDArray[np.uint8], entry: Any) -> None:
-    """Refuse a label map that does not cover its image exactly."""
-    if image.shape[:2] != label.shape:
-        (height, width), (label_height, label_width) = image.shape[:2], label.shape
+def matching_preset(classes: Sequence[str]) -> str | None:
+    """The preset over exactly these classes in this order, if there is one."""
+    return next((name for name in PRESETS if load_hierarchy(name).classes == tuple(classes)), None)
+
+
+def checked(sample: Sample, what: str) -> Sample:
+    """The sample, if its label map covers its image exactly; `what` is the label map in words."""
+    if sample.label is not None and sample.image.shape[:2] != sample.label.shape:
+        (height, width), (label_height, label_width) = sample.image.shape[:2], sample.label.shape
         raise InputError(
-            f"{entry.label or entry.name} must have the size of its image, got {label_width}x{label_height} for an "
-            f"image of {width}x{height}; resize the label map with nearest neighbour"
+            f"{what} must have the size of its image, got {label_width}x{label_height} for an image of "
+            f"{width}x{height}; resize the label map with nearest neighbour"
         )
+    return sample
 
 
-def list_entries(images: Path, labels: Path | None) -> list[Entry]:
+def list_files(images: Path, labels: Path | None, coding: Coding) -> list[Files]:
     """The images of a folder in name order, each with the label of the same stem (if a label folder is given)."""
     found = by_stem(images)
     if not found:
         raise InputError(f"{images} must hold png or jpg images, got none; check the path")
     if labels is None:
-        return [Entry(stem, path, None) for stem, path in sorted(found.items())]
+        return [Files(stem, path, None, coding) for stem, path in found.items()]
     known = by_stem(labels)
-    entries = [Entry(stem, path, known.get(stem, labels / f"{stem}.png")) for stem, path in sorted(found.items())]
-    return require_entries(entries, images, labels)
+    entries = [Files(stem, path, known.get(stem, labels / f"{stem}.png"), coding) for stem, path in found.items()]
+    return require_files(entries, images, labels)
 
 
-def require_entries(entries: list[Entry], images: Path, labels: Path) -> list[Entry]:
-    """The entries, if there are some and at least one has its label; single missing labels are told on reading."""
+def require_files(entries: list[Files], images: Path, labels: Path) -> list[Files]:
+    """The entries, unless there are none or none has its label; one missing label is an error of its sample alone."""
     if not entries:
         raise InputError(f"{images} must hold the images of the data set, got {contents(images)}; check the path")
     if not any(entry.label is not None and entry.label.is_file() for entry in entries):

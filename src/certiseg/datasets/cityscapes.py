@@ -5,33 +5,36 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from certiseg.datasets.base import Dataset, Entry, require_entries
-from certiseg.datasets.coding import VOID, Coding, Ids, label_table, plain_ids
+from certiseg.datasets.base import Dataset, Files, preset_dataset, require_files
+from certiseg.datasets.coding import Coding, Ids, plain_ids, published_ids
 from certiseg.datasets.layout import choose_split, folders, require_folder, visible
-from certiseg.hierarchy import load_hierarchy
-
-IMAGE = "_leftImg8bit.png"
+from certiseg.hierarchy import VOID
 
 
-class Cityscapes(Dataset):
+def open_cityscapes(root: Path, split: str | None) -> Dataset:
     """One split; a sample is named CITY/STEM. Labels are `*_labelIds.png` or, without these, `*_labelTrainIds.png`."""
-
-    def __init__(self, root: str | Path, split: str | None = None) -> None:
-        root = Path(root)
-        images, labels = require_folder(root, "leftImg8bit"), require_folder(root, "gtFine")
-        split = choose_split(split, folders(images), "val", where=images)
-        images, labels = images / split, require_folder(labels, split)
-        entries = []
-        for path in (path for city in folders(images) for path in visible(images / city)):
-            if path.name.endswith(IMAGE):
-                city, stem = path.parent.name, path.name.removesuffix(IMAGE)
-                entries.append(Entry(f"{city}/{stem}", path, *find_label(labels / city, f"{stem}_gtFine")))
-        classes = load_hierarchy("cityscapes").classes
-        entries = require_entries(entries, images, labels)
-        super().__init__("cityscapes", classes, entries, split=split, hierarchy="cityscapes")
+    images, labels = require_folder(root, "leftImg8bit"), require_folder(root, "gtFine")
+    split = choose_split(split, folders(images), "val", where=images)
+    images, labels = images / split, require_folder(labels, split)
+    entries = list_frames(images, labels, "_leftImg8bit.png", "_gtFine")
+    return preset_dataset("cityscapes", require_files(entries, images, labels), split)
 
 
-def find_label(folder: Path, stem: str) -> tuple[Path, Coding]:
+def list_frames(images: Path, labels: Path, ending: str, kind: str, group: str | None = None) -> list[Files]:
+    """The frames `IMAGES/FOLDER/STEM<ending>` with their labels `LABELS/FOLDER/STEM<kind>_*.png`.
+
+    A frame is named GROUP/STEM, or FOLDER/STEM without a group.
+    """
+    entries = []
+    for path in (path for folder in folders(images) for path in visible(images / folder)):
+        if path.name.endswith(ending):
+            folder, stem = path.parent.name, path.name.removesuffix(ending)
+            label, coding = _find_label(labels / folder, f"{stem}{kind}")
+            entries.append(Files(f"{group or folder}/{stem}", path, label, coding))
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+def _find_label(folder: Path, stem: str) -> tuple[Path, Coding]:
     """The label map of an image with its coding: label ids as published, or train ids where only those are there."""
     published, converted = folder / f"{stem}_labelIds.png", folder / f"{stem}_labelTrainIds.png"
     if converted.is_file() and not published.is_file():
@@ -42,5 +45,4 @@ def find_label(folder: Path, stem: str) -> tuple[Path, Coding]:
 @cache
 def label_ids() -> Ids:
     """Label ids 0 to 33; -1 (licence plate), which 8 bits show as 255, is void."""
-    table = dict(label_table("cityscapes")["ids"]) | {-1: VOID, VOID: VOID}
-    return Ids(table, "label ids 0 to 33, or -1 or 255 for void")
+    return Ids(published_ids("cityscapes") | {-1: VOID, VOID: VOID}, f"label ids 0 to 33, or -1 or {VOID} for void")

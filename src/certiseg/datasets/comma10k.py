@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from certiseg.datasets.base import Dataset, list_entries
+from certiseg.datasets.base import Dataset, list_files
+from certiseg.datasets.coding import plain_ids
 from certiseg.datasets.layout import choose_split, require_folder
 
-SPLITS = ("train", "val", "all")
 CLASSES = ("road", "lane markings", "undrivable", "movable", "my car")
 
 
-class Comma10k(Dataset):
+def open_comma10k(root: Path, split: str | None) -> Dataset:
     """Frames in `ROOT/images`, `ROOT/labels`; every tenth one, in name order, is the validation split."""
-
-    def __init__(self, root: str | Path, split: str | None = "all") -> None:
-        split = choose_split(split, SPLITS, "val")
-        images, labels = require_folder(Path(root), "images"), require_folder(Path(root), "labels")
-        super().__init__("comma10k", CLASSES, list_entries(images, labels), split=split)
-        if split != "all":
-            train, val = self.held_out()
-            self.entries = (train if split == "train" else val).entries
+    split = choose_split(split, ("train", "val", "all"), "val")
+    images, labels = require_folder(root, "images"), require_folder(root, "labels")
+    whole = Dataset("comma10k", list_files(images, labels, plain_ids(len(CLASSES))), classes=CLASSES, split=split)
+    if split == "all":
+        return whole
+    train, val = whole.held_out()
+    return train if split == "train" else val

@@ -2,96 +2,83 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from certiseg.archive import parse_json
-from certiseg.datasets.base import Dataset, Sample, check_same_size
-from certiseg.datasets.coding import plain_ids
-from certiseg.datasets.files import as_ids, decode_ids, decode_image, require_size
-from certiseg.datasets.folder import matching_preset
-from certiseg.datasets.layout import choose_split, contents, read_classes, require_folder
+from certiseg.datasets.base import Dataset, Sample, checked, matching_preset
+from certiseg.datasets.coding import Ids, as_ids, plain_ids
+from certiseg.datasets.layout import choose_split, contents, read_classes
 from certiseg.errors import InputError
+from certiseg.images import IdMap, read_ids, read_pixels, reason
+
+if TYPE_CHECKING:
+    from datasets import Dataset as Table
 
 IMAGE_COLUMNS = ("image", "pixel_values", "img")
 LABEL_COLUMNS = (
     *("label", "labels", "annotation", "mask", "label_map", "segmentation", "segmentation_mask"),
     "semantic_segmentation",
 )
+Cell: TypeAlias = dict[str, bytes | str | None] | ArrayLike | None
+"""An image file as its bytes or its path, or a matrix of numbers."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table."""
+    """One row of a table. Image files are decoded here, under the rules for any image."""
 
     name: str
+    table: Table
     index: int
-    label: str
-    """The row in words, for messages."""
+    folder: Path
+    columns: tuple[str, str]
+    coding: Ids
 
-
-class HuggingFace(Dataset):
-    """One split; samples are named by split and row. Image files are decoded here, under the rules for any image.
-
-    Class names come from `classes`, `classes.txt`, `id2label.json` or the label column's own ClassLabel.
-    """
-
-    def __init__(self, root: str | Path, split: str | None = None, *, classes: Sequence[str] | None = None) -> None:
-        root = require_folder(Path(root))
-        split, folder = _find_split(root, split)
-        self._table = table = _load(folder)
-        self.folder = folder
-        self.image_column = _find_column(table, IMAGE_COLUMNS, folder, "image")
-        self.label_column = _find_column(table, LABEL_COLUMNS, folder, "label")
-        classes = classes or _find_classes(root, folder, table.features[self.label_column])
-        width = len(str(max(0, len(table) - 1)))
-        prefix = f"{split}/" if split else ""
-        rows = [Row(f"{prefix}{i:0{width}d}", i, f"{folder}, row {i}, label") for i in range(len(table))]
-        if not rows:
-            raise InputError(f"{folder} must hold at least one row, got none; check the path")
-        self._table = _undecoded(table)
-        super().__init__("huggingface", classes, rows, split=split, hierarchy=matching_preset(classes))
-
-    def read(self, entry: Row) -> Sample:
-        """Decode one row."""
+    def read(self) -> Sample:
+        what = f"{self.folder}, row {self.index}"
         try:
-            row = self._table[entry.index]
+            row = self.table[self.index]
         except Exception as error:  # Arrow raises many types on damaged files
-            raise InputError(
-                f"{self.folder}, row {entry.index}, must be readable, got: {error}; write it again"
-            ) from None
-        what = f"{self.folder}, row {entry.index}, image"
-        image = decode_image(self._bytes(row[self.image_column], what), what)
-        label = plain_ids(len(self.classes)).decode(self._ids(row[self.label_column], entry.label), entry.label)
-        check_same_size(image, label, entry)
-        return Sample(entry.name, image, label)
+            raise InputError(f"{what}, must be readable, got: {error}; write it again") from None
+        image, label = (row[column] for column in self.columns)
+        pixels = read_pixels(self._bytes(image, f"{what}, image"), f"{what}, image")
+        ids = self.coding.decode(self._ids(label, f"{what}, label"), f"{what}, label")
+        return checked(Sample(self.name, pixels, ids), f"{what}, label")
 
-    def _bytes(self, cell: Any, what: str) -> bytes:
+    def _bytes(self, cell: Cell, what: str) -> bytes:
         """The image file in a cell, which holds it or names a file on this machine."""
         data, place = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (None, None)
-        if data:
-            return bytes(data)
-        if place and (self.folder / place).is_file():
+        if isinstance(data, bytes) and data:
+            return data
+        if isinstance(place, str) and (self.folder / place).is_file():
             return (self.folder / place).read_bytes()
         raise InputError(f"{what} must be stored in the table or on this machine, got {place!r}; embed the files")
 
-    def _ids(self, cell: Any, what: str) -> NDArray[Any]:
+    def _ids(self, cell: Cell, what: str) -> IdMap:
         """The stored ids: an image file of ids, or rows of numbers."""
-        if isinstance(cell, dict):
-            return decode_ids(io.BytesIO(self._bytes(cell, what)), what)
-        try:
-            array = np.asarray(cell)
-        except ValueError:
-            raise InputError(f"{what} must be a matrix of ids, got rows of different lengths; replace it") from None
-        if array.ndim == 2:
-            require_size(array.shape[0], array.shape[1], what)
-        return as_ids(array, what)
+        return read_ids(self._bytes(cell, what), what) if isinstance(cell, dict) else as_ids(cell, what)
+
+
+def open_huggingface(root: Path, split: str | None) -> Dataset:
+    """One split; samples are named by split and row.
+
+    Class names come from the label column's own ClassLabel, from `classes.txt` or from `id2label.json`.
+    """
+    split, folder = _find_split(root, split)
+    table = _load(folder)
+    columns = _find_column(table, IMAGE_COLUMNS, folder, "image"), _find_column(table, LABEL_COLUMNS, folder, "label")
+    classes = _find_classes(root, folder, table.features[columns[1]])
+    if not len(table):
+        raise InputError(f"{folder} must hold at least one row, got none; check the path")
+    table, prefix, width = _undecoded(table), f"{split}/" if split else "", len(str(len(table) - 1))
+    coding = plain_ids(len(classes))
+    rows = [Row(f"{prefix}{i:0{width}d}", table, i, folder, columns, coding) for i in range(len(table))]
+    return Dataset("huggingface", rows, classes=classes, split=split, hierarchy=matching_preset(classes))
 
 
 def _find_split(root: Path, split: str | None) -> tuple[str | None, Path]:
@@ -113,7 +100,7 @@ def _find_split(root: Path, split: str | None) -> tuple[str | None, Path]:
     return chosen, root / chosen
 
 
-def _load(folder: Path) -> Any:
+def _load(folder: Path) -> Table:
     try:
         import datasets
     except ImportError:
@@ -123,11 +110,12 @@ def _load(folder: Path) -> Any:
     try:
         return datasets.load_from_disk(str(folder))
     except Exception as error:  # many types, from JSON to Arrow
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"{folder} must be a folder written by save_to_disk, got: {reason}; write it again") from None
+        raise InputError(
+            f"{folder} must be a folder written by save_to_disk, got: {reason(error)}; write it again"
+        ) from None
 
 
-def _undecoded(table: Any) -> Any:
+def _undecoded(table: Table) -> Table:
     """The table with image cells as bytes or paths: nothing is decoded, or fetched from an address, by the library."""
     from datasets import Image
 
@@ -137,7 +125,7 @@ def _undecoded(table: Any) -> Any:
     return table
 
 
-def _find_column(table: Any, names: Sequence[str], folder: Path, kind: str) -> str:
+def _find_column(table: Table, names: Sequence[str], folder: Path, kind: str) -> str:
     for name in names:
         if name in table.column_names:
             return name

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from certiseg.errors import InputError
-
-SUFFIXES = (".png", ".jpg", ".jpeg")
+from certiseg.images import SUFFIXES
 
 
 def require_folder(root: Path, *parts: str) -> Path:
     """The folder ROOT/PARTS, or a sentence that says what there is instead."""
-    if not root.is_dir():
-        raise InputError(f"{root} must be a folder, got nothing there; check the path")
-    place = root
     for part in parts:
-        if not (place / part).is_dir():
-            raise InputError(f"{place} must hold the folder {part}/, got {contents(place)}; check the path")
-        place = place / part
-    return place
+        if not (root / part).is_dir():
+            raise InputError(f"{root} must hold the folder {part}/, got {contents(root)}; check the path")
+        root = root / part
+    return root
 
 
 def contents(folder: Path) -> str:
@@ -41,7 +37,7 @@ def folders(folder: Path) -> tuple[str, ...]:
 
 
 def choose_split(split: str | None, available: Iterable[str], default: str, *, where: Path | None = None) -> str:
-    """The split asked for, or the default, if there is such a one (in the folder `where`)."""
+    """The split asked for, or the default; refused if it is not available (in the folder `where`)."""
     known = tuple(available)
     if not known and where is not None:
         raise InputError(f"{where} must hold the folder {split or default}/, got {contents(where)}; check the path")
@@ -51,18 +47,20 @@ def choose_split(split: str | None, available: Iterable[str], default: str, *, w
     return chosen
 
 
-def by_stem(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[str, Path]:
-    """The files of a folder by their name without suffix, in name order."""
+def by_stem(folder: Path) -> dict[str, Path]:
+    """The image files of a folder by their name without suffix, sorted by it."""
     found: dict[str, Path] = {}
-    for path in visible(require_folder(folder)):
-        if path.suffix.lower() not in suffixes:
+    if not folder.is_dir():
+        raise InputError(f"{folder} must be a folder, got nothing there; check the path")
+    for path in visible(folder):
+        if path.suffix.lower() not in SUFFIXES:
             continue
         if path.stem in found:
             raise InputError(
                 f"{folder} must hold one file per name, got {found[path.stem].name} and {path.name}; remove one"
             )
         found[path.stem] = path
-    return found
+    return dict(sorted(found.items()))
 
 
 def read_lines(path: Path, what: str) -> tuple[str, ...]:

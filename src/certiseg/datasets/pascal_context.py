@@ -5,36 +5,30 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from certiseg.datasets.base import Dataset, Entry, require_entries
-from certiseg.datasets.coding import VOID, Coding, Ids, label_table, mat_ids, shifted_ids
-from certiseg.datasets.layout import choose_split, contents, read_names, require_folder
+from certiseg.datasets.base import Dataset, Files, preset_dataset, require_files
+from certiseg.datasets.coding import Coding, Ids, mat_ids, published_ids, shifted_ids
+from certiseg.datasets.layout import choose_split, contents, read_names
 from certiseg.errors import InputError
-from certiseg.hierarchy import load_hierarchy
+from certiseg.hierarchy import VOID
 
 LISTS = ("SegmentationContext", "Main")
 """Folders of ImageSets: the lists of mmsegmentation; those of VOC 2010, which are the same split."""
 LAST_ID = 459
 
 
-class PascalContext(Dataset):
+def open_pascal_context(root: Path, split: str | None) -> Dataset:
     """One split of VOCdevkit/VOC2010 with `SegmentationClassContext/*.png` or the original `trainval/*.mat` labels."""
-
-    def __init__(self, root: str | Path, split: str | None = None) -> None:
-        home = _find_home(Path(root))
-        images, (labels, suffix, coding) = require_folder(home, "JPEGImages"), _find_labels(Path(root), home)
-        lists = _find_lists(home)
-        split = choose_split(split, lists, "val")
-        entries = [
-            Entry(name, images / f"{name}.jpg", labels / f"{name}{suffix}", coding) for name in read_names(lists[split])
-        ]
-        entries = require_entries(entries, images, labels)
-        classes = load_hierarchy("pascal_context").classes
-        super().__init__("pascal_context", classes, entries, split=split, hierarchy="pascal_context")
+    home = _find_home(root)
+    labels, suffix, coding = _find_labels(root, home)
+    lists = _find_lists(home)
+    split = choose_split(split, lists, "val")
+    images, names = home / "JPEGImages", read_names(lists[split])
+    entries = [Files(name, images / f"{name}.jpg", labels / f"{name}{suffix}", coding) for name in names]
+    return preset_dataset("pascal_context", require_files(entries, images, labels), split)
 
 
 def _find_home(root: Path) -> Path:
     """The folder that holds JPEGImages/: ROOT, ROOT/VOC2010 or ROOT/VOCdevkit/VOC2010."""
-    require_folder(root)
     for place in (root, root / "VOC2010", root / "VOCdevkit" / "VOC2010"):
         if (place / "JPEGImages").is_dir():
             return place
@@ -45,7 +39,7 @@ def _find_labels(root: Path, home: Path) -> tuple[Path, str, Coding]:
     converted = home / "SegmentationClassContext"
     if converted.is_dir():
         return converted, ".png", shifted_ids(59)
-    for place in dict.fromkeys((root, home, home.parent)):
+    for place in (root, home, home.parent):
         if (place / "trainval").is_dir():
             return place / "trainval", ".mat", original_ids()
     raise InputError(
@@ -69,5 +63,5 @@ def _find_lists(home: Path) -> dict[str, Path]:
 @cache
 def original_ids() -> Ids:
     """The ids 1 to 459 of the original files: 59 of them are classes, all others void."""
-    table = dict.fromkeys(range(LAST_ID + 1), VOID) | dict(label_table("pascal_context")["ids"])
+    table = dict.fromkeys(range(LAST_ID + 1), VOID) | published_ids("pascal_context")
     return mat_ids(table, f"label ids 0 to {LAST_ID}", variable="LabelMap")

@@ -1,0 +1,1 @@
+"""Models: what they are, how they are read, and how they are run."""

@@ -6,28 +6,29 @@ exports again with the same one. The fingerprint is that of the original weights
 
 from __future__ import annotations
 
-import copy
 import threading
 import time
 from collections import OrderedDict
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
 from certiseg.models.export import export_onnx, onnx_of
-from certiseg.models.onnx import OnnxModel, onnx_ports, open_session
-from certiseg.models.openvino import OpenVinoModel, load_openvino, openvino_ports, read_graph
+from certiseg.models.onnx import OnnxModel, onnx_tensors, open_session
+from certiseg.models.openvino import OpenVinoModel, load_openvino, openvino_tensors, read_graph
 from certiseg.models.outputs import tensor_of
-from certiseg.models.runtime import RuntimeModel
 from certiseg.models.segmenter import Segmenter, fingerprint_of
-from certiseg.models.settings import require_library
+from certiseg.models.settings import Backend, BackendChoice, require_library
+from certiseg.settings import require_one_of
 
-BACKENDS = ("torch", "torch-bfloat16", "onnxruntime", "openvino")
+if TYPE_CHECKING:
+    from certiseg.models.runtime import RuntimeModel
+
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 """torch-bfloat16 is torch's autocast: another function, so it is never chosen by `auto`."""
-CHOICES = (*BACKENDS, "auto")
 _KEPT_SIZES = 4
 _ENOUGH_SECONDS = 2.0
 _TOLERANCE = 1e-3
@@ -40,20 +41,14 @@ def with_backend(segmenter: Segmenter, backend: str, size: tuple[int, int] | Non
     size: height and width of the images to come; a model that cannot be exported is then refused here instead of at
         the first draw, and `auto` measures at this size.
     """
-    if backend not in CHOICES:
-        raise InputError(f"backend must be one of {', '.join(CHOICES)}, got {backend!r}")
+    require_one_of("backend", backend, get_args(BackendChoice))
     if backend == segmenter.backend:
         return segmenter
-    inner = segmenter.__dict__.get("inner")
-    if isinstance(inner, Segmenter):  # something stands in front of the model, and stays in torch
-        outer = copy.copy(segmenter)
-        outer.__dict__["inner"] = with_backend(inner, backend, size)
-        return outer
     if backend == "auto":
         return fastest(segmenter, size or (360, 480))
     moved = _moved(segmenter, backend)
     if size is not None:
-        moved(_example(size))
+        moved(_example(size, segmenter.settings.channels or 3))
     return moved
 
 
@@ -70,7 +65,7 @@ def available_backends(segmenter: Segmenter) -> list[str]:
 
 def fastest(segmenter: Segmenter, size: tuple[int, int], *, passes: int = 3) -> Segmenter:
     """The segmenter on whichever available backend takes the least time for an image of this size."""
-    images = _example(size)
+    images = _example(size, segmenter.settings.channels or 3)
     best, least = segmenter, least_seconds(segmenter, images, passes=passes)
     for backend in available_backends(segmenter)[1:]:
         try:
@@ -83,9 +78,9 @@ def fastest(segmenter: Segmenter, size: tuple[int, int], *, passes: int = 3) -> 
     return best
 
 
-def _example(size: tuple[int, int]) -> Tensor:
+def _example(size: tuple[int, int], channels: int) -> Tensor:
     """An image of noise: whatever an export got wrong shows on it."""
-    return torch.rand(1, 3, *size, generator=torch.Generator().manual_seed(0))
+    return torch.rand(1, channels, *size, generator=torch.Generator().manual_seed(0))
 
 
 def least_seconds(segmenter: Segmenter, images: Tensor, *, passes: int = 3) -> float:
@@ -169,9 +164,9 @@ class ExportedModel:
         settings = {"scores": "labels" if _gives_labels(self.module, image) else "logits"}
         model: RuntimeModel
         if self.backend == "openvino":
-            model = OpenVinoModel(content, source, openvino_ports(read_graph(content, source), settings, source), "")
+            model = OpenVinoModel(content, source, openvino_tensors(read_graph(content, source), settings, source), "")
         else:
-            model = OnnxModel(content, source, onnx_ports(open_session(content, source, 1), settings, source), "")
+            model = OnnxModel(content, source, onnx_tensors(open_session(content, source, 1), settings, source), "")
         # Another image than the traced one: a trace can hold its own input's results as constants.
         _compare(self.module, model, image.flip(2, 3), source)
         return model
@@ -203,7 +198,6 @@ def _compare(module: nn.Module, model: RuntimeModel, image: Tensor, source: str)
 
 __all__ = [
     "BACKENDS",
-    "CHOICES",
     "Autocast",
     "ExportedModel",
     "available_backends",

@@ -1,11 +1,13 @@
-"""`compact`: a small residual network for street scenes that was trained under noise; it ships with the package.
+"""`compact`: a small network for street scenes, trained for noise, weather and light; it ships with the package.
 
-Images are reduced to 1/4 of their size at once, where noise averages out; residual stages work at 1/4, 1/8 and 1/16
-(dilated, with pooled context up to the whole image), and a light decoder returns to 1/4 with two skips.
+The encoder is EfficientNet-Lite0 (Tan and Le 2019; features at 1/4, 1/8, 1/16 and 1/32), a feature pyramid leads back
+to 1/4. Every image is first brought to mean 0 and one contrast, so uniform fog, haze, darkness and loss of contrast,
+which only move and shrink its values, change nothing but rounding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -13,97 +15,124 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
+from certiseg.models.weight_files import load_weights
 
 NUM_CLASSES = 31
 WEIGHTS = Path(__file__).parent / "weights" / "compact.safetensors"
 MIN_SIDE = 32
-# Mean and spread of street images in [0, 1]: constants of the model, not of a data set.
-MEAN = (0.41, 0.43, 0.44)
-STD = (0.30, 0.31, 0.31)
+CONTRAST = 0.5
+"""Spread of the values behind the normalisation: about that of the images the encoder first learnt from."""
+STEM = 32
+PYRAMID = 96
+# EfficientNet-Lite0: blocks, kernel, stride, expansion, channels of each stage, and whether its strided layer looks at
+# the later pixel of each pair. Earlier and later ones take turns, so cells stay near the middle of what they cover.
+STAGES = (
+    (1, 3, 1, 1, 16, False),
+    (2, 3, 2, 6, 24, False),
+    (2, 5, 2, 6, 40, True),
+    (3, 3, 2, 6, 80, False),
+    (3, 5, 1, 6, 112, False),
+    (4, 5, 2, 6, 192, True),
+    (1, 3, 1, 6, 320, False),
+)
+TAPS = (1, 2, 4, 6)
+"""The stages whose output the pyramid uses: the last ones at 1/4, 1/8, 1/16 and 1/32."""
 
 
 class ConvNorm(nn.Sequential):
-    """Convolution, BatchNorm and (if asked) ReLU; the size is kept up to the stride."""
+    """Convolution, BatchNorm and (if asked) ReLU6; the size is kept up to the stride."""
 
     def __init__(
-        self, inputs: int, outputs: int, kernel: int = 3, *, stride: int = 1, dilation: int = 1, relu: bool = True
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int = 3,
+        *,
+        stride: int = 1,
+        groups: int = 1,
+        relu: bool = True,
+        later: bool = False,
     ) -> None:
-        padding = dilation * (kernel // 2)
-        layers: list[nn.Module] = [
-            nn.Conv2d(inputs, outputs, kernel, stride, padding, dilation, bias=False),
-            nn.BatchNorm2d(outputs),
+        half = kernel // 2
+        layers: list[nn.Module] = [nn.ZeroPad2d((half - 1, half, half - 1, half))] if later else []
+        padding = 0 if later else half
+        layers += [
+            nn.Conv2d(inputs, outputs, kernel, stride, padding, groups=groups, bias=False),
+            nn.BatchNorm2d(outputs, eps=1e-3),
         ]
         if relu:
-            layers.append(nn.ReLU(inplace=True))
+            layers.append(nn.ReLU6(inplace=True))
         super().__init__(*layers)
 
 
-class Residual(nn.Module):
-    """Two 3x3 convolutions beside a shortcut."""
+class Bottleneck(nn.Module):
+    """1x1 to more channels, one kernel per channel, 1x1 to fewer; beside a shortcut where the shape is kept."""
 
-    def __init__(self, inputs: int, outputs: int, *, stride: int = 1, dilation: int = 1) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, expansion: int = 6, later: bool = False
+    ) -> None:
         super().__init__()
-        self.body = nn.Sequential(
-            ConvNorm(inputs, outputs, stride=stride),
-            ConvNorm(outputs, outputs, dilation=dilation, relu=False),
-        )
-        same = inputs == outputs and stride == 1
-        self.shortcut = nn.Identity() if same else ConvNorm(inputs, outputs, 1, stride=stride, relu=False)
+        inner = inputs * expansion
+        self.expand = ConvNorm(inputs, inner, 1) if expansion > 1 else nn.Identity()
+        self.depthwise = ConvNorm(inner, inner, kernel, stride=stride, groups=inner, later=later)
+        self.project = ConvNorm(inner, outputs, 1, relu=False)
+        self.kept = inputs == outputs and stride == 1
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.relu(self.body(x) + self.shortcut(x))
+        y: Tensor = self.project(self.depthwise(self.expand(x)))
+        return x + y if self.kept else y
 
 
-class Context(nn.Module):
-    """The input beside averages over windows of 5, 9 and 17 cells and over everything, mixed by a 1x1 convolution."""
+class Encoder(nn.Module):
+    """Normalised images -> features at 1/4, 1/8, 1/16 and 1/32."""
 
-    WINDOWS = ((5, 2), (9, 4), (17, 8))
-
-    def __init__(self, inputs: int, inner: int, outputs: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.branches = nn.ModuleList(ConvNorm(inputs, inner, 1) for _ in self.WINDOWS)
-        # No BatchNorm on one value per image: its statistics would rest on the batch size alone.
-        self.whole = nn.Sequential(nn.Conv2d(inputs, inner, 1), nn.ReLU(inplace=True))
-        self.mix = ConvNorm(inputs + inner * (len(self.WINDOWS) + 1), outputs, 1)
+        self.stem = ConvNorm(3, STEM, stride=2, later=True)
+        self.stages = nn.ModuleList()
+        inputs = STEM
+        for blocks, kernel, stride, expansion, outputs, later in STAGES:
+            first = Bottleneck(inputs, outputs, kernel, stride=stride, expansion=expansion, later=later)
+            others = (Bottleneck(outputs, outputs, kernel, expansion=expansion) for _ in range(blocks - 1))
+            self.stages.append(nn.Sequential(first, *others))
+            inputs = outputs
 
-    def forward(self, x: Tensor) -> Tensor:
-        parts = [x]
-        for (window, stride), branch in zip(self.WINDOWS, self.branches, strict=True):
-            pooled = F.avg_pool2d(x, window, stride, window // 2, count_include_pad=False)
-            parts.append(_resize(branch(pooled), x))
-        whole = self.whole(x.mean((2, 3), keepdim=True))
-        parts.append(whole.expand(-1, -1, x.shape[2], x.shape[3]))
-        return self.mix(torch.cat(parts, 1))
+    def forward(self, x: Tensor) -> list[Tensor]:
+        features, x = [], self.stem(x)
+        for index, stage in enumerate(self.stages):
+            x = stage(x)
+            if index in TAPS:
+                features.append(x)
+        return features
+
+
+class Pyramid(nn.Module):
+    """From the coarsest features to the finest: enlarge, add the next finer ones, mix the neighbours."""
+
+    def __init__(self, inputs: Sequence[int], outputs: int) -> None:
+        super().__init__()
+        self.lateral = nn.ModuleList(ConvNorm(channels, outputs, 1, relu=False) for channels in inputs)
+        self.mix = nn.ModuleList(ConvNorm(outputs, outputs) for _ in inputs)
+
+    def forward(self, features: Sequence[Tensor]) -> Tensor:
+        y: Tensor | None = None
+        for feature, lateral, mix in zip(features[::-1], self.lateral[::-1], self.mix[::-1], strict=True):
+            x = lateral(feature)
+            y = mix(F.relu(x if y is None else x + _resize(y, x)))
+        assert y is not None
+        return y
 
 
 class Compact(nn.Module):
     """(B, 3, H, W) images in [0, 1] (noisy ones may leave it) -> (B, classes, ~H/4, ~W/4) logits, H and W >= 32."""
 
-    mean: Tensor
-    std: Tensor
-
     def __init__(self, num_classes: int = NUM_CLASSES, *, dropout: float = 0.1) -> None:
         super().__init__()
         self.num_classes = num_classes
-        self.register_buffer("mean", torch.tensor(MEAN).view(1, 3, 1, 1))
-        self.register_buffer("std", torch.tensor(STD).view(1, 3, 1, 1))
-        self.stem = nn.Sequential(ConvNorm(3, 24, stride=2), ConvNorm(24, 32, stride=2))
-        self.stage4 = Residual(32, 48)
-        self.stage8 = nn.Sequential(Residual(48, 96, stride=2), Residual(96, 96))
-        self.stage16 = nn.Sequential(
-            Residual(96, 160, stride=2),
-            Residual(160, 160, dilation=2),
-            Residual(160, 160, dilation=4),
-            Residual(160, 160, dilation=2),
-            Residual(160, 160, dilation=4),
-        )
-        self.context = Context(160, 48, 96)
-        self.skip8 = ConvNorm(96, 96, 1, relu=False)
-        self.skip4 = ConvNorm(48, 64, 1, relu=False)
-        self.decode8 = ConvNorm(96, 64)
-        self.decode4 = ConvNorm(64, 64)
+        self.encoder = Encoder()
+        self.pyramid = Pyramid([STAGES[tap][4] for tap in TAPS], PYRAMID)
         self.dropout = nn.Dropout2d(dropout)
-        self.head = nn.Conv2d(64, num_classes, 1)
+        self.head = nn.Conv2d(PYRAMID, num_classes, 1)
 
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[-1] < MIN_SIDE or images.shape[-2] < MIN_SIDE:
@@ -111,33 +140,29 @@ class Compact(nn.Module):
                 f"image must be at least {MIN_SIDE}x{MIN_SIDE} for compact, "
                 f"got {images.shape[-1]}x{images.shape[-2]}; enlarge it"
             )
-        x4 = self.stage4(self.stem((images - self.mean) / self.std))
-        x8 = self.stage8(x4)
-        y = _resize(self.context(self.stage16(x8)), x8)
-        y = _resize(self.decode8(F.relu(y + self.skip8(x8))), x4)
-        y = self.decode4(F.relu(y + self.skip4(x4)))
-        return self.head(self.dropout(y))
+        logits: Tensor = self.head(self.dropout(self.pyramid(self.encoder(normalised(images)))))
+        return logits
+
+
+def normalised(images: Tensor) -> Tensor:
+    """Each image with mean 0 in every channel and one contrast over all of them; a constant image becomes 0."""
+    centred = images - images.mean((2, 3), keepdim=True)
+    variance = (centred * centred).mean((1, 2, 3), keepdim=True)
+    return centred * (CONTRAST * torch.rsqrt(variance + 1e-7))
 
 
 def compact(num_classes: int = NUM_CLASSES, *, dropout: float = 0.1) -> Compact:
     """An untrained network with that many classes."""
     network = Compact(num_classes, dropout=dropout)
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network
 
 
 def load_compact() -> Compact:
-    """The network with the weights that ship with the package (31 CamVid classes, sigma = 0.25), ready for use."""
-    from safetensors.torch import load_file
-
-    if not WEIGHTS.is_file():
-        raise InputError(f"model compact must have its weights, got no {WEIGHTS}; install the package again")
+    """The network with the weights that ship with the package (31 CamVid classes), ready for use."""
     network = compact()
-    network.load_state_dict({name: _wide(value) for name, value in load_file(WEIGHTS).items()})
+    load_weights(network, WEIGHTS)
     return network.eval()
-
-
-def _wide(value: Tensor) -> Tensor:
-    return value.float() if value.is_floating_point() else value
 
 
 def _resize(x: Tensor, like: Tensor) -> Tensor:

@@ -7,16 +7,15 @@ to the model, so it helps networks that were never trained under noise.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from certiseg.errors import InputError
-from certiseg.models.segmenter import Scores, Segmenter
+from certiseg.models.weight_files import load_weights, read_weights
 
 WEIGHTS = Path(__file__).parent / "weights" / "denoiser.safetensors"
 
@@ -61,61 +60,33 @@ class _Block(nn.Module):
         self.second = nn.Conv2d(width, width, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.second(F.relu(self.first(F.relu(x))))
+        change: Tensor = self.second(F.relu(self.first(F.relu(x))))
+        return x + change
 
 
 def load_denoiser(path: str | Path = WEIGHTS) -> Denoiser:
     """The denoiser that ships with the package, or one with the same shape from another safetensors file."""
-    from safetensors.torch import load_file
-
-    if not Path(path).is_file():
-        raise InputError(f"denoiser must be a weights file, got {str(path)!r}, which is not there")
-    try:
-        weights = {name: tensor.float() for name, tensor in load_file(path).items()}
-    except Exception as error:
-        raise InputError(f"{path}: must be a safetensors file, got: {error}") from None
-    denoiser = Denoiser(width=len(weights["enter.weight"]) if "enter.weight" in weights else 32)
-    try:
-        denoiser.load_state_dict(weights)
-    except RuntimeError as error:
-        raise InputError(
-            f"{path}: must hold the weights of the denoiser, got: {str(error).splitlines()[-1].strip()}"
-        ) from None
+    state = read_weights(path)
+    entry = state.get("enter.weight")
+    denoiser = Denoiser(width=len(entry) if entry is not None and entry.ndim == 4 else 32)
+    load_weights(denoiser, path, state=state)
     return denoiser.eval()
 
 
-class DenoisedSegmenter(Segmenter):
-    """A segmenter that sees images through the denoiser set to one sigma."""
+@dataclass(frozen=True)
+class Denoising:
+    """A denoiser set to one sigma."""
 
-    def __init__(self, inner: Segmenter, denoiser: Denoiser, *, sigma: float) -> None:
-        self.inner, self.denoiser, self.sigma = inner, denoiser.to(inner.device), sigma
+    denoiser: Denoiser
+    sigma: float
 
-    def __getattr__(self, name: str) -> Any:
-        # Whatever is not about denoising is a question to the segmenter inside.
-        if name in ("inner", "denoiser", "sigma"):
-            raise AttributeError(name)
-        return getattr(self.inner, name)
+    def __call__(self, images: Tensor) -> Tensor:
+        found: Tensor = self.denoiser(images, self.sigma)
+        return found
 
-    @property
-    def device(self) -> torch.device:
-        return self.inner.device
-
-    def __call__(self, images: Tensor) -> Scores:
-        with torch.inference_mode():
-            return self.inner(self.denoiser(images.to(self.device), self.sigma))
-
-    def fingerprint(self) -> str:
-        hashed = hashlib.sha256(f"{self.inner.fingerprint()} seen through a denoiser at {self.sigma!r}".encode())
+    def fingerprint(self, of_model: str) -> str:
+        """A hash of the denoiser and of the model behind it."""
+        hashed = hashlib.sha256(f"{of_model} seen through a denoiser at {self.sigma!r}".encode())
         for name, tensor in sorted(self.denoiser.state_dict().items()):
             hashed.update(name.encode() + tensor.cpu().numpy().tobytes())
         return hashed.hexdigest()
-
-    def preparation(self) -> dict[str, Any]:
-        return {**self.inner.preparation(), "denoiser_sigma": self.sigma}
-
-
-def with_denoiser(segmenter: Segmenter, *, sigma: float, path: str | Path = WEIGHTS) -> Segmenter:
-    """The segmenter with the denoiser in front of it, told that the noise has this sigma."""
-    if not sigma > 0:
-        raise InputError(f"sigma must be a positive number, got {sigma}")
-    return DenoisedSegmenter(segmenter, load_denoiser(path), sigma=sigma)

@@ -10,19 +10,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from certiseg.archive import write_atomically
 from certiseg.errors import InputError
 from certiseg.models.outputs import tensor_of
+from certiseg.models.preparation import prepare
 from certiseg.models.runtime import reason
-from certiseg.models.segmenter import Segmenter
-from certiseg.models.settings import require_library
+from certiseg.models.settings import NAMES, require_library
+
+if TYPE_CHECKING:
+    from certiseg.models.segmenter import Segmenter
 
 SETTINGS_KEY = "certiseg"
 """Where an ONNX file of ours keeps what happens around the graph, as JSON."""
+NOTED = NAMES - {"num_classes", "class_names"}
 _OPSET = 17
 
 
@@ -65,18 +70,14 @@ def export_onnx(segmenter: Segmenter, path: str | Path, *, size: tuple[int, int]
     if not isinstance(segmenter.model, nn.Module):
         raise InputError(f"model must be a torch module to be exported, got {segmenter.name}")
     with torch.inference_mode():
-        example, _ = segmenter.prepare(torch.full((1, 3, *size), 0.5))
-    fixed = isinstance(segmenter.prepare.input_size, tuple)
+        example, _ = prepare(torch.full((1, segmenter.settings.channels or 3, *size), 0.5), segmenter.settings)
+    fixed = isinstance(segmenter.settings.input_size, tuple)
     graph = onnx.load_from_string(onnx_of(segmenter.model, example, segmenter.name, any_size=not fixed))
-    notes: dict[str, Any] = asdict(segmenter.prepare)
-    notes |= {"scores": segmenter.kind, "align_corners": segmenter.align_corners, "hierarchy": segmenter.hierarchy}
-    notes.pop("integer_input")
+    notes = {name: value for name, value in asdict(segmenter.settings).items() if name in NOTED}
     stored = {SETTINGS_KEY: json.dumps(notes)}
     if segmenter.class_names is not None:
         stored["classes"] = json.dumps(segmenter.class_names)
     onnx.helper.set_model_props(graph, stored)
-    from certiseg.archive import write_atomically
-
     with write_atomically(path) as file:
         file.write(graph.SerializeToString())
 
@@ -114,7 +115,8 @@ def _captured(module: nn.Module, example: Tensor, any_size: bool) -> bytes:
             dynamic_shapes=(open_sides,) if any_size else None,
         )
     assert program is not None
-    return program.model_proto.SerializeToString()
+    content: bytes = program.model_proto.SerializeToString()
+    return content
 
 
 @contextmanager

@@ -1,5 +1,8 @@
 """HRNetV2-W48 (Wang et al., 2020) and HRNetV2-W48-OCR (Yuan et al., 2020), with the names of the published checkpoints.
 
+Up-sampling inside the nets depends on align_corners. All official configurations of the plain net set it to False, and
+those of the OCR net leave it at the default of that code, True: these are the defaults here.
+
 Both nets take ImageNet-normalised images (B, 3, H, W) and return scores (B, classes, ceil(H / 4), ceil(W / 4)).
 Attribute names and nesting are those of the published weights, so that these load unchanged.
 """
@@ -15,25 +18,27 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
-from certiseg.models.weight_files import check_fit, read_weights, shown
+from certiseg.models.weight_files import MAX_CLASSES, load_weights, read_weights, shown
 
 WIDTHS = (48, 96, 192, 384)  # channels at 1/4, 1/8, 1/16 and 1/32 of the image
-MAX_CLASSES = 65_535
 PLAIN_HEAD, OCR_HEAD = "last_layer.3.weight", "cls_head.weight"
 
 
-def hrnet_w48(num_classes: int = 19) -> HRNet:
+def hrnet_w48(num_classes: int = 19, *, align_corners: bool = False) -> HRNet:
     """HRNetV2-W48 with fresh weights."""
-    return HRNet(num_classes)
+    return HRNet(num_classes, align_corners=align_corners)
 
 
-def hrnet_w48_ocr(num_classes: int = 171) -> HRNetOCR:
+def hrnet_w48_ocr(num_classes: int = 171, *, align_corners: bool = True) -> HRNetOCR:
     """HRNetV2-W48-OCR with fresh weights."""
-    return HRNetOCR(num_classes)
+    return HRNetOCR(num_classes, align_corners=align_corners)
 
 
-def load_hrnet(path: str | Path, *, ocr: bool, num_classes: int | None = None) -> HRNet | HRNetOCR:
+def load_hrnet(
+    path: str | Path, *, ocr: bool, num_classes: int | None = None, align_corners: bool | None = None
+) -> HRNet | HRNetOCR:
     """The net of a checkpoint file, in eval mode; `num_classes` is read from the file unless given."""
+    aligned = ocr if align_corners is None else align_corners
     state = read_weights(path)
     plain, with_ocr = (PLAIN_HEAD, "HRNetV2-W48"), (OCR_HEAD, "HRNetV2-W48-OCR")
     (head, net_name), (other_head, other_name) = (with_ocr, plain) if ocr else (plain, with_ocr)
@@ -43,9 +48,9 @@ def load_hrnet(path: str | Path, *, ocr: bool, num_classes: int | None = None) -
     if num_classes is None:
         num_classes = num_classes_of(state) or 1  # with a malformed last layer any count fails below
     with torch.device("meta"):  # nothing is allocated before the file is known to fit
-        net = hrnet_w48_ocr(num_classes) if ocr else hrnet_w48(num_classes)
-    check_fit(net.state_dict(), state, path, num_classes_of)
-    net.to_empty(device="cpu").load_state_dict(state)
+        build = hrnet_w48_ocr if ocr else hrnet_w48
+        net: HRNet | HRNetOCR = build(num_classes, align_corners=aligned)
+    load_weights(net, path, num_classes_of, state)
     return net.eval()
 
 
@@ -64,8 +69,8 @@ def _conv_bn(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, *, rel
     return nn.Sequential(*layers, *([nn.ReLU(inplace=True)] if relu else []))
 
 
-def _enlarge(x: Tensor, size: Sequence[int]) -> Tensor:
-    return F.interpolate(x, size=list(size), mode="bilinear", align_corners=True)
+def _enlarge(x: Tensor, size: Sequence[int], *, aligned: bool) -> Tensor:
+    return F.interpolate(x, size=list(size), mode="bilinear", align_corners=aligned)
 
 
 class _Basic(nn.Module):
@@ -96,9 +101,9 @@ class _Bottleneck(nn.Module):
 class _Fuse(nn.ModuleList):
     """One output of an exchange: the ReLU of the sum of all branches, each brought to the target's size and width."""
 
-    def __init__(self, widths: Sequence[int], target: int):
+    def __init__(self, widths: Sequence[int], target: int, *, aligned: bool):
         super().__init__(self._path(widths, source, target) for source in range(len(widths)))
-        self.target = target
+        self.target, self.aligned = target, aligned
 
     @staticmethod
     def _path(widths: Sequence[int], source: int, target: int) -> nn.Module:
@@ -112,17 +117,20 @@ class _Fuse(nn.ModuleList):
     def forward(self, xs: Sequence[Tensor]) -> Tensor:
         size = xs[self.target].shape[-2:]
         paths = enumerate(zip(self, xs, strict=True))
-        ys = [_enlarge(path(x), size) if source > self.target else path(x) for source, (path, x) in paths]
+        ys = [
+            _enlarge(path(x), size, aligned=self.aligned) if source > self.target else path(x)
+            for source, (path, x) in paths
+        ]
         return F.relu(sum(ys[1:], ys[0]), inplace=True)
 
 
 class _Exchange(nn.Module):
     """Four residual blocks on every branch, then every branch to every other."""
 
-    def __init__(self, widths: Sequence[int]):
+    def __init__(self, widths: Sequence[int], *, aligned: bool):
         super().__init__()
         self.branches = nn.ModuleList(nn.Sequential(*(_Basic(width) for _ in range(4))) for width in widths)
-        self.fuse_layers = nn.ModuleList(_Fuse(widths, target) for target in range(len(widths)))
+        self.fuse_layers = nn.ModuleList(_Fuse(widths, target, aligned=aligned) for target in range(len(widths)))
 
     def forward(self, xs: Sequence[Tensor]) -> list[Tensor]:
         xs = [branch(x) for branch, x in zip(self.branches, xs, strict=True)]
@@ -141,19 +149,20 @@ class _Transition(nn.ModuleList):
 
 
 class _Backbone(nn.Module):
-    def __init__(self, num_classes: int):
+    def __init__(self, num_classes: int, *, align_corners: bool):
         if not isinstance(num_classes, int) or not 1 <= num_classes <= MAX_CLASSES:
             raise InputError(f"num_classes must be a whole number from 1 to {MAX_CLASSES}, got {num_classes!r}")
         super().__init__()
+        self.align_corners = align_corners
         self.conv1, self.bn1 = _conv(3, 64, stride=2), nn.BatchNorm2d(64)
         self.conv2, self.bn2 = _conv(64, 64, stride=2), nn.BatchNorm2d(64)
         self.layer1 = nn.Sequential(_Bottleneck(64), *(_Bottleneck(256) for _ in range(3)))
         self.transition1 = _Transition([256], WIDTHS[:2])
-        self.stage2 = nn.Sequential(_Exchange(WIDTHS[:2]))
+        self.stage2 = nn.Sequential(_Exchange(WIDTHS[:2], aligned=align_corners))
         self.transition2 = _Transition(WIDTHS[:2], WIDTHS[:3])
-        self.stage3 = nn.Sequential(*(_Exchange(WIDTHS[:3]) for _ in range(4)))
+        self.stage3 = nn.Sequential(*(_Exchange(WIDTHS[:3], aligned=align_corners) for _ in range(4)))
         self.transition3 = _Transition(WIDTHS[:3], WIDTHS)
-        self.stage4 = nn.Sequential(*(_Exchange(WIDTHS) for _ in range(3)))
+        self.stage4 = nn.Sequential(*(_Exchange(WIDTHS, aligned=align_corners) for _ in range(3)))
 
     def features(self, images: Tensor) -> Tensor:
         """The four branches side by side at 1/4 of the image, (B, 720, ceil(H / 4), ceil(W / 4))."""
@@ -161,7 +170,8 @@ class _Backbone(nn.Module):
         x = self.layer1(F.relu(self.bn2(self.conv2(x)), inplace=True))
         xs = self.stage2(self.transition1([x]))
         xs = self.stage4(self.transition3(self.stage3(self.transition2(xs))))
-        return torch.cat([xs[0], *(_enlarge(x, xs[0].shape[-2:]) for x in xs[1:])], 1)
+        size = xs[0].shape[-2:]
+        return torch.cat([xs[0], *(_enlarge(x, size, aligned=self.align_corners) for x in xs[1:])], 1)
 
 
 def _head(num_classes: int) -> nn.Sequential:
@@ -173,12 +183,13 @@ def _head(num_classes: int) -> nn.Sequential:
 class HRNet(_Backbone):
     """HRNetV2-W48: scores from the four concatenated resolutions."""
 
-    def __init__(self, num_classes: int):
-        super().__init__(num_classes)
+    def __init__(self, num_classes: int, *, align_corners: bool = False):
+        super().__init__(num_classes, align_corners=align_corners)
         self.last_layer = _head(num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.last_layer(self.features(images))
+        scores: Tensor = self.last_layer(self.features(images))
+        return scores
 
 
 def _transform(*widths: int) -> list[nn.Module]:
@@ -204,7 +215,8 @@ class _ObjectAttention(nn.Module):
         key, value = self.f_object(regions).flatten(2), self.f_down(regions).flatten(2)  # (B, 256, K)
         likeness = query.flatten(2).transpose(1, 2) @ key * key.shape[1] ** -0.5
         mixture = likeness.softmax(dim=2) @ value.transpose(1, 2)
-        return self.f_up(mixture.transpose(1, 2).reshape(query.shape))
+        context: Tensor = self.f_up(mixture.transpose(1, 2).reshape(query.shape))
+        return context
 
 
 class _OCRHead(nn.Module):
@@ -214,14 +226,15 @@ class _OCRHead(nn.Module):
         self.conv_bn_dropout = nn.Sequential(*_transform(2 * width, width), nn.Dropout2d(0.05))
 
     def forward(self, x: Tensor, regions: Tensor) -> Tensor:
-        return self.conv_bn_dropout(torch.cat([self.object_context_block(x, regions), x], 1))
+        refined: Tensor = self.conv_bn_dropout(torch.cat([self.object_context_block(x, regions), x], 1))
+        return refined
 
 
 class HRNetOCR(_Backbone):
     """HRNetV2-W48-OCR: auxiliary scores weigh the pixels of each object region, and regions refine the pixels."""
 
-    def __init__(self, num_classes: int, width: int = 512, key_width: int = 256):
-        super().__init__(num_classes)
+    def __init__(self, num_classes: int, width: int = 512, key_width: int = 256, *, align_corners: bool = True):
+        super().__init__(num_classes, align_corners=align_corners)
         self.conv3x3_ocr = nn.Sequential(
             nn.Conv2d(sum(WIDTHS), width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
         )
@@ -230,7 +243,7 @@ class HRNetOCR(_Backbone):
         self.aux_head = _head(num_classes)
 
     def both_scores(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """(auxiliary, final) scores, for a training loss on both."""
+        """(auxiliary, final) scores."""
         x = self.features(images)
         auxiliary = self.aux_head(x)
         x = self.conv3x3_ocr(x)
@@ -238,5 +251,7 @@ class HRNetOCR(_Backbone):
         regions = (weights @ x.flatten(2).transpose(1, 2)).transpose(1, 2).unsqueeze(3)  # (B, 512, K, 1)
         return auxiliary, self.cls_head(self.ocr_distri_head(x, regions))
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.both_scores(images)[1]
+    def forward(self, images: Tensor) -> Tensor | dict[str, Tensor]:
+        """The final scores; while it is trained, the auxiliary ones beside them for their own loss."""
+        auxiliary, final = self.both_scores(images)
+        return {"out": final, "aux": auxiliary} if self.training else final

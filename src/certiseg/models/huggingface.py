@@ -32,14 +32,16 @@ class _Logits(torch.nn.Module):
         self.network = network
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.network(pixel_values=images).logits
+        logits: Tensor = self.network(pixel_values=images).logits
+        return logits
 
 
 def load_huggingface(folder: str | Path, settings: Mapping[str, Any]) -> Segmenter:
     """The model of a folder that holds config.json, model.safetensors and preprocessor_config.json."""
     folder = Path(folder)
     if not (folder / "config.json").is_file():
-        found = "an empty or other folder" if folder.is_dir() else "no folder"
+        download = "no folder; download a model of the Hub first, with huggingface_hub.snapshot_download"
+        found = "an empty or other folder" if folder.is_dir() else download
         raise InputError(f"hf:{folder}: must be a folder with config.json and model.safetensors, got {found}")
     if not any(folder.glob("*.safetensors")):
         raise InputError(
@@ -47,7 +49,7 @@ def load_huggingface(folder: str | Path, settings: Mapping[str, Any]) -> Segment
             "loaded: save the model again with save_pretrained(FOLDER, safe_serialization=True)"
         )
     network: Any = _network(folder)
-    facts = read_processor(folder)
+    facts = read_processor(folder, getattr(network.config, "num_channels", 3))
     facts["num_classes"] = int(network.config.num_labels)
     names = names_of_ids(network.config.id2label, f"{folder}/config.json: `id2label`")
     if not all(name == f"LABEL_{index}" for index, name in enumerate(names)):
@@ -83,10 +85,12 @@ def _network(folder: Path) -> torch.nn.Module:
     missing = sorted(str(name) for name in loading["missing_keys"])
     if missing:
         raise InputError(f"hf:{folder}: must hold all weights, got none for {len(missing)} names ({missing[0]}, ...)")
-    return network.float()
+    network.float()
+    found: torch.nn.Module = network
+    return found
 
 
-def read_processor(folder: Path) -> dict[str, Any]:
+def read_processor(folder: Path, channels: int = 3) -> dict[str, Any]:
     """The processor's settings in terms of images in [0, 1]; what cannot be certified everywhere is refused."""
     path = folder / "preprocessor_config.json"
     processor = _read_json(path) if path.is_file() else {}
@@ -101,8 +105,8 @@ def read_processor(folder: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {"bgr": bool(processor.get("do_flip_channel_order", False)), **_sizes(processor, path)}
     scale = 255 * float(processor.get("rescale_factor", 1 / 255)) if processor.get("do_rescale", True) else 255.0
     normal = processor.get("do_normalize", True)
-    mean = _triple(processor, "image_mean", path) if normal else (0.0,) * 3
-    std = _triple(processor, "image_std", path) if normal else (1.0,) * 3
+    mean = _numbers(processor, "image_mean", path) if normal else (0.0,) * channels
+    std = _numbers(processor, "image_std", path) if normal else (1.0,) * channels
     facts["mean"], facts["std"] = tuple(m / scale for m in mean), tuple(s / scale for s in std)
     return facts
 
@@ -141,10 +145,10 @@ def _sizes(processor: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return {"input_size": (sides["height"], sides["width"]), "resize": _RESAMPLE[resample]}
 
 
-def _triple(processor: Mapping[str, Any], key: str, path: Path) -> tuple[float, ...]:
+def _numbers(processor: Mapping[str, Any], key: str, path: Path) -> tuple[float, ...]:
     values = processor.get(key)
-    if not isinstance(values, list) or len(values) != 3 or not all(isinstance(v, int | float) for v in values):
-        raise InputError(f"{path}: `{key}` must be three numbers, got {values!r}")
+    if not isinstance(values, list) or not values or not all(isinstance(v, int | float) for v in values):
+        raise InputError(f"{path}: `{key}` must be numbers, one per channel, got {values!r}")
     return tuple(float(value) for value in values)
 
 

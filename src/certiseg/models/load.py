@@ -4,87 +4,87 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from certiseg.errors import InputError
-from certiseg.models.runtime import reason, require_file
+from certiseg.hierarchy import load_hierarchy
+from certiseg.models import trusted
+from certiseg.models.compact import WEIGHTS, compact
+from certiseg.models.device import move
+from certiseg.models.hrnet import load_hrnet, num_classes_of
+from certiseg.models.huggingface import load_huggingface
+from certiseg.models.onnx import load_onnx
+from certiseg.models.openvino import load_openvino
 from certiseg.models.segmenter import IMAGENET_MEAN, IMAGENET_STD, Segmenter
-from certiseg.models.settings import merge_settings, parse_names, refuse_unknown, split_settings
+from certiseg.models.settings import merge_settings, parse_names, parse_size, refuse_unknown, split_settings
+from certiseg.models.specs import SPECS, split_spec
+from certiseg.models.synthetic import synthetic_scene
+from certiseg.models.tflite import load_tflite
+from certiseg.models.weight_files import MAX_CLASSES, load_weights, read_notes, read_weights
 
-SPECS = {
-    "compact": "the network that ships with the package (CamVid classes)",
-    "compact:WEIGHTS.safetensors": "the same network with weights of `certiseg train`",
-    "hrnet-w48:WEIGHTS.pth": "HRNetV2-W48 with published weights",
-    "hrnet-w48-ocr:WEIGHTS.pth": "HRNetV2-W48-OCR with published weights",
-    "MODEL.onnx": "an ONNX file",
-    "MODEL.xml": "an OpenVINO file, with MODEL.bin beside it",
-    "MODEL.tflite": "a TFLite file",
-    "hf:FOLDER": "a Hugging Face folder",
-    "torch:package.module:factory": "a torch module, callable or cs.Segmenter that the factory returns",
-    "MODEL.pt, MODEL.ts or MODEL.pt2": "a TorchScript or torch.export file, only if trusted",
-    "synthetic": "a scene whose class shares under noise are known in advance",
+HRNET_FACTS: dict[int, dict[str, Any]] = {
+    19: {"hierarchy": "cityscapes", "trained_size": (1024, 2048)},
+    59: {"hierarchy": "pascal_context"},
+    171: {"hierarchy": "coco_stuff"},
 }
-HRNET_HIERARCHIES = {19: "cityscapes", 59: "pascal_context", 171: "coco_stuff"}
 """The published weights carry no class names; by their number they are taken to be these, in this order."""
+COMPACT_SIZE = (360, 480)
+"""Of the images that the shipped weights were trained on."""
+RUNTIMES = {".onnx": load_onnx, ".xml": load_openvino, ".tflite": load_tflite}
+
+_LONGEST_REASON = 400
+"""Characters of an error in somebody else's code: enough for the names of missing weights."""
 
 
-def load_model(spec: str | Path, *, trust: bool = False, **options: Any) -> Segmenter:
+def load_model(spec: str | Path, *, trust: bool = False, device: str = "cpu", **options: Any) -> Segmenter:
     """The model that a spec names, as a Segmenter; docs/models.md lists the forms.
 
     trust: whether files that can run code (TorchScript, torch.export) may be loaded.
-    options: arguments of Segmenter that override what the model's file says (mean, std, scores, window, class_names,
-        hierarchy, ...); `output` names the output of a file with several; others go to a factory.
+    device: where a torch model runs: cpu, cuda, cuda:1, ...
+    options: fields of ModelSettings that override what the model's file says (mean, std, scores, window, class_names,
+        hierarchy, ...) and what the spec says behind a `?`; `output` names the output of a file with several;
+        `weights` is loaded into the network of a factory; others go to a factory.
     """
     spec = str(spec) if isinstance(spec, Path) else spec
     if not isinstance(spec, str) or not spec:
         raise InputError(f"model must be given as text, got {spec!r}; forms: {', '.join(SPECS)}")
-    settings, others = split_settings(options)
-    if spec.startswith("torch:"):
+    name, said = split_spec(spec)
+    settings, others = split_settings(said | {key: value for key, value in options.items() if value is not None})
+    return move(_load(name, settings, others, trust=trust), device)
+
+
+def _load(spec: str, settings: Mapping[str, Any], others: Mapping[str, Any], *, trust: bool) -> Segmenter:
+    kind, _, place = spec.partition(":")
+    if kind == "torch":
         return _from_factory(spec, settings, others)
     if spec == "synthetic":
-        from certiseg.models.synthetic import synthetic_scene
-
         scene = synthetic_scene(**others)
         return scene.adjusted(**settings) if settings else scene
-    kind, _, place = spec.partition(":")
+    if kind == "hf" and place:
+        refuse_unknown(spec, others, ["weights"])
+        return _reweighted(load_huggingface(place, settings), others.get("weights"))
     if spec == "compact" or (kind == "compact" and place):
         refuse_unknown(spec, others)
-        return _trained_compact(place, settings) if place else _compact(settings)
+        return _compact(place, settings)
     if kind in ("hrnet-w48", "hrnet-w48-ocr") and place:
         refuse_unknown(spec, others)
-        return _hrnet(spec, place, settings, ocr=kind.endswith("ocr"))
-    if kind == "hf" and place:
-        from certiseg.models.huggingface import load_huggingface
-
-        refuse_unknown(spec, others)
-        return load_huggingface(place, settings)
+        return _hrnet(kind, place, settings)
     return _from_file(Path(spec), settings, others, trust=trust)
 
 
 def _from_file(path: Path, settings: Mapping[str, Any], others: Mapping[str, Any], *, trust: bool) -> Segmenter:
     """The model of a file, by the ending of its name."""
-    from certiseg.models import trusted
-
     suffix = path.suffix.lower()
     if suffix in trusted.SUFFIXES:
         refuse_unknown(str(path), others)
         return trusted.load_trusted(path, settings, trust=trust)
-    if suffix in (".onnx", ".xml", ".tflite"):
+    if suffix in RUNTIMES:
         refuse_unknown(str(path), others, ["output"])
-    if suffix == ".onnx":
-        from certiseg.models.onnx import load_onnx
-
-        return load_onnx(path, settings, **others)
-    if suffix == ".xml":
-        from certiseg.models.openvino import load_openvino
-
-        return load_openvino(path, settings, **others)
-    if suffix == ".tflite":
-        from certiseg.models.tflite import load_tflite
-
-        return load_tflite(path, settings, **others)
+        return RUNTIMES[suffix](path, settings, **others)
     hint = ""
     if path.is_dir():
         hint = f"; for a Hugging Face folder write hf:{path}"
@@ -95,56 +95,67 @@ def _from_file(path: Path, settings: Mapping[str, Any], others: Mapping[str, Any
     raise InputError(f"model must have one of the forms {', '.join(SPECS)}, got {str(path)!r}{hint}")
 
 
-def _compact(settings: Mapping[str, Any]) -> Segmenter:
-    from certiseg.hierarchy import load_hierarchy
-    from certiseg.models.compact import load_compact
-
-    facts = {"class_names": load_hierarchy("camvid").classes, "hierarchy": "camvid"}
-    return Segmenter(load_compact(), **merge_settings(facts, settings), name="compact")
-
-
-def _trained_compact(weights: str, settings: Mapping[str, Any]) -> Segmenter:
-    """Weights that `certiseg train` wrote; their notes name the classes."""
-    from safetensors import safe_open
-
-    from certiseg.models.compact import compact
-
-    path = require_file(weights, "weights")
-    try:
-        with safe_open(path, "pt") as file:
-            notes = file.metadata() or {}
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-    except Exception as error:
-        raise InputError(f"{path}: must be weights of `certiseg train` (safetensors), got: {reason(error)}") from None
-    head = state.get("head.weight")  # where it is malformed any count fails below
-    count = len(head) if head is not None and head.ndim == 4 and head.numel() else 2
+def _compact(place: str, settings: Mapping[str, Any]) -> Segmenter:
+    """The shipped weights, or those that `certiseg train` or `certiseg adapt` wrote."""
+    weights = place or WEIGHTS
+    state = read_weights(weights)
+    head = state.get("head.weight")
+    good = head is not None and head.ndim == 4 and head.numel() > 0 and len(head) <= MAX_CLASSES
+    count = len(head) if head is not None and good else 2  # where it is malformed any count fails below
     network = compact(count)
-    try:
-        network.load_state_dict({name: v.float() if v.is_floating_point() else v for name, v in state.items()})
-    except RuntimeError as error:
-        raise InputError(f"{path}: must hold the weights of compact, got: {reason(error)}") from None
-    facts: dict[str, Any] = {"num_classes": count}
-    if "classes" in notes:
-        facts["class_names"] = parse_names(notes["classes"], f"{path}: metadata `classes`")
-    return Segmenter(network, **merge_settings(facts, settings), name=f"compact:{path.name}")
+    load_weights(network, weights, state=state)
+    facts = {"num_classes": count, "channels": 3, **_noted(weights)}
+    if not place:
+        shipped = {"class_names": load_hierarchy("camvid").classes, "hierarchy": "camvid"}
+        facts = {"trained_size": COMPACT_SIZE, **facts, **shipped}
+    name = f"compact:{Path(place).name}" if place else "compact"
+    return Segmenter(network, **merge_settings(facts, settings), name=name)
 
 
-def _hrnet(spec: str, weights: str, settings: Mapping[str, Any], *, ocr: bool) -> Segmenter:
-    from certiseg.models.hrnet import load_hrnet, num_classes_of
-
-    network = load_hrnet(weights, ocr=ocr, num_classes=settings.get("num_classes"))
+def _hrnet(kind: str, weights: str, settings: Mapping[str, Any]) -> Segmenter:
+    """Up-sampling inside the network and of its scores is done in the same way, as in the published code."""
+    ocr = kind.endswith("ocr")
+    aligned = settings.get("align_corners", ocr)
+    network = load_hrnet(weights, ocr=ocr, num_classes=settings.get("num_classes"), align_corners=aligned)
     count = num_classes_of(network.state_dict())
-    facts = {
-        "num_classes": count,
-        "hierarchy": HRNET_HIERARCHIES.get(count or 0),
-        "mean": IMAGENET_MEAN,
-        "std": IMAGENET_STD,
-        "align_corners": True,
-    }
-    return Segmenter(network, **merge_settings(facts, settings), name=spec)
+    facts = {"num_classes": count, "channels": 3, "mean": IMAGENET_MEAN, "std": IMAGENET_STD, "align_corners": aligned}
+    facts |= HRNET_FACTS.get(count or 0, {}) | _noted(weights)
+    name = f"{kind}:{weights}?align_corners={str(aligned).lower()}"
+    return Segmenter(network, **merge_settings(facts, settings), name=name)
+
+
+def _noted(weights: str | Path) -> dict[str, Any]:
+    """What `certiseg train` notes in its weight files: class names and the size of the images."""
+    notes = read_notes(weights)
+    facts: dict[str, Any] = {}
+    if "classes" in notes:
+        facts["class_names"] = parse_names(notes["classes"], f"{weights}: metadata `classes`") or None
+    if "trained_size" in notes:
+        facts["trained_size"] = parse_size(notes["trained_size"], f"{weights}: metadata `trained_size`")
+    return facts
 
 
 def _from_factory(spec: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Segmenter:
+    factory = find_factory(spec)
+    options = dict(options)
+    weights = options.pop("weights", None)
+    try:
+        made = factory(**options)
+    except InputError:
+        raise
+    except Exception as error:  # somebody else's code: what went wrong there stays chained to the sentence
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
+        raise InputError(f"{spec}: factory must return the model when it is called, got {what}") from error
+    facts = {} if weights is None else _noted(weights)
+    segmenter = made if isinstance(made, Segmenter) else Segmenter(made, **merge_settings(facts, settings))
+    if segmenter is made and settings:
+        segmenter = segmenter.adjusted(**settings)
+    segmenter.name = spec
+    return _reweighted(segmenter, weights)
+
+
+def find_factory(spec: str) -> Callable[..., Any]:
+    """The function that `torch:package.module:factory` names."""
     module_name, _, factory_name = spec.removeprefix("torch:").partition(":")
     if not module_name or not factory_name:
         raise InputError(f"model must be torch:package.module:factory, got {spec!r}")
@@ -159,15 +170,15 @@ def _from_factory(spec: str, settings: Mapping[str, Any], options: Mapping[str, 
         raise InputError(f"{spec}: {module_name} must have {factory_name!r}, but it has not") from None
     if not callable(factory):
         raise InputError(f"{spec}: factory must be a function that returns the model, got {type(factory).__name__}")
-    try:
-        made = factory(**options)
-    except InputError:
-        raise
-    except Exception as error:  # somebody else's code: what went wrong there stays chained to the sentence
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise InputError(f"{spec}: factory must return the model when it is called, got {what}") from error
-    segmenter = made if isinstance(made, Segmenter) else Segmenter(made, **merge_settings({}, settings))
-    if segmenter is made and settings:
-        segmenter = segmenter.adjusted(**settings)
-    segmenter.name = spec
+    found: Callable[..., Any] = factory
+    return found
+
+
+def _reweighted(segmenter: Segmenter, weights: str | None) -> Segmenter:
+    """The segmenter with the weights of a file, if one is named."""
+    if weights is not None:
+        if not isinstance(segmenter.model, nn.Module):
+            raise InputError(f"weights must be for a torch network, got {segmenter.name}, which is none")
+        load_weights(segmenter.model, weights)
+        segmenter.name = f"{segmenter.name}?weights={weights}"
     return segmenter

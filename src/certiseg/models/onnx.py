@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.archive import parse_json
 from certiseg.errors import InputError
-from certiseg.models.ports import ImagePort, ScorePort, TensorSpec, find_ports
 from certiseg.models.runtime import Content, Run, RuntimeModel, reason, require_file, runtime_segmenter
-from certiseg.models.segmenter import Segmenter
 from certiseg.models.settings import parse_names, require_library, split_settings
+from certiseg.models.tensor_io import ImageInput, ScoreOutput, TensorSpec, find_tensors
+
+if TYPE_CHECKING:
+    from certiseg.models.segmenter import Segmenter
 
 _TYPES = {"float": "float32", "float16": "float16", "double": "float64"}
 
@@ -39,7 +41,7 @@ def load_onnx(path: str | Path, settings: Mapping[str, Any], *, output: str | No
     session = open_session(path, str(path), 1)
     try:
         notes = session.get_modelmeta().custom_metadata_map
-        ports = onnx_ports(session, settings, str(path), output)
+        ports = onnx_tensors(session, settings, str(path), output)
     except UnicodeDecodeError:
         raise InputError(f"{path}: must be an intact ONNX model, got names that are no text") from None
     of_file = _own_settings(notes, path)
@@ -60,12 +62,12 @@ def _own_settings(notes: Mapping[str, str], path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: metadata `certiseg` must be a JSON object, got {notes['certiseg'][:80]!r}") from None
 
 
-def onnx_ports(
+def onnx_tensors(
     session: Any, settings: Mapping[str, Any], source: str, output: str | None = None
-) -> tuple[ImagePort, ScorePort]:
+) -> tuple[ImageInput, ScoreOutput]:
     """Input and output of a graph, understood."""
     inputs, outputs = ([_spec(value) for value in values] for values in (session.get_inputs(), session.get_outputs()))
-    return find_ports(inputs, outputs, settings, source, output)
+    return find_tensors(inputs, outputs, settings, source, output)
 
 
 def open_session(content: Content, source: str, threads: int) -> Any:

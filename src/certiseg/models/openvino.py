@@ -6,16 +6,18 @@ import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.errors import InputError
-from certiseg.models.ports import ImagePort, ScorePort, TensorSpec, find_ports
 from certiseg.models.runtime import Content, Run, RuntimeModel, reason, require_file, runtime_segmenter
-from certiseg.models.segmenter import Segmenter
 from certiseg.models.settings import require_library
+from certiseg.models.tensor_io import ImageInput, ScoreOutput, TensorSpec, find_tensors
+
+if TYPE_CHECKING:
+    from certiseg.models.segmenter import Segmenter
 
 _TYPES = {"f32": "float32", "f16": "float16", "f64": "float64", "u8": "uint8", "i8": "int8"}
 
@@ -49,17 +51,17 @@ def load_openvino(path: str | Path, settings: Mapping[str, Any], *, output: str 
     of_file: dict[str, Any] = {}
     if graph.has_rt_info(["model_info", "labels"]):
         of_file["class_names"] = str(graph.get_rt_info(["model_info", "labels"]).astype(str)).split()
-    ports = openvino_ports(graph, settings, str(path), output)
+    ports = openvino_tensors(graph, settings, str(path), output)
     model = OpenVinoModel(path, str(path), ports, hashed.hexdigest())
     return runtime_segmenter(model, of_file, settings, backend="openvino")
 
 
-def openvino_ports(
+def openvino_tensors(
     graph: Any, settings: Mapping[str, Any], source: str, output: str | None = None
-) -> tuple[ImagePort, ScorePort]:
+) -> tuple[ImageInput, ScoreOutput]:
     """Input and output of a graph, understood."""
     inputs, outputs = ([_spec(v, i) for i, v in enumerate(values)] for values in (graph.inputs, graph.outputs))
-    return find_ports(inputs, outputs, settings, source, output)
+    return find_tensors(inputs, outputs, settings, source, output)
 
 
 def read_graph(content: Content, source: str) -> Any:

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,22 +14,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certiseg.errors import InputError
-from certiseg.models.ports import ImagePort, ScorePort
 from certiseg.models.segmenter import Segmenter
 from certiseg.models.settings import merge_settings
+
+if TYPE_CHECKING:
+    from certiseg.models.tensor_io import ImageInput, ScoreOutput
 
 Run = Callable[[NDArray[Any]], NDArray[Any]]
 Content = Path | bytes
 
 
 class RuntimeModel(ABC):
-    """A model in a runtime of its own: (B, 3, H, W) images in, scores (B, C, h, w) or labels (B, h, w) out.
+    """A model in a runtime of its own: (B, channels, H, W) images in, scores (B, C, h, w) or labels (B, h, w) out.
 
     The runtime gets as many threads as torch has at the time of the call, so that `verify` can set them, and one call
     at a time.
     """
 
-    def __init__(self, content: Any, source: str, ports: tuple[ImagePort, ScorePort], sha256: str) -> None:
+    def __init__(self, content: Any, source: str, ports: tuple[ImageInput, ScoreOutput], sha256: str) -> None:
         self.content, self.source, self.sha256 = content, source, sha256
         self.port, self.output = ports
         self._runs: dict[int, Run] = {}
@@ -78,7 +80,9 @@ def runtime_segmenter(
     """The segmenter around a model in another runtime: what its ports insist on is done to the image."""
     facts: dict[str, Any] = {"scores": "labels" if model.output.labels else "logits", **of_file}
     if model.output.num_classes is not None:
-        facts["num_classes"] = model.output.num_classes
+        facts["num_classes"] = max(model.output.num_classes, 2)  # a single score stands for two classes
+    if model.port.channels is not None:
+        facts["channels"] = model.port.channels
     merged = merge_settings(facts, settings)
     fixed, asked = model.port.size, merged.get("input_size")
     if fixed is not None and asked is not None and asked not in (fixed, list(fixed)):

@@ -13,7 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from certiseg.archive import digest
 from certiseg.errors import InputError
+from certiseg.hierarchy import load_hierarchy
 from certiseg.models.segmenter import Segmenter
 
 
@@ -65,8 +67,6 @@ class _ReadNoise:
         return torch.from_numpy((z[..., None] > self.cuts).sum(axis=-1))
 
     def fingerprint(self) -> str:
-        from certiseg.archive import digest
-
         return digest(self.cuts) + digest(self.image) + repr(self.sigma)
 
 
@@ -75,8 +75,6 @@ def synthetic_scene(*, height: int = 96, width: int = 128, seed: int = 0, sigma:
 
     Towards the edge of an object the votes go over to its neighbours, first to classes of the same kind.
     """
-    from certiseg.hierarchy import load_hierarchy
-
     hierarchy = load_hierarchy("camvid")
     label = _scene_labels(height, width, hierarchy.id)
     shares = _blurred_shares(label, hierarchy.num_classes, np.random.Generator(np.random.Philox(seed)))
@@ -104,5 +102,8 @@ def _blurred_shares(label: NDArray[np.int64], num_classes: int, rng: np.random.G
 
     one_hot = np.eye(num_classes)[label]
     near = uniform_filter(one_hot, size=(9, 9, 0), mode="nearest")
-    shares = 0.85 * near + 0.149 * one_hot + 0.001 * rng.dirichlet(np.ones(num_classes), label.shape)
-    return shares / shares.sum(axis=-1, keepdims=True)
+    shares: NDArray[np.float64] = (
+        0.85 * near + 0.149 * one_hot + 0.001 * rng.dirichlet(np.ones(num_classes), label.shape)
+    )
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares

@@ -6,16 +6,18 @@ import hashlib
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.errors import InputError
-from certiseg.models.ports import TensorSpec, find_ports
 from certiseg.models.runtime import Run, RuntimeModel, reason, require_file, runtime_segmenter
-from certiseg.models.segmenter import Segmenter
 from certiseg.models.settings import parse_names, require_library
+from certiseg.models.tensor_io import TensorSpec, find_tensors
+
+if TYPE_CHECKING:
+    from certiseg.models.segmenter import Segmenter
 
 _MAX_NAMES_BYTES = 1 << 20
 
@@ -48,7 +50,7 @@ def load_tflite(path: str | Path, settings: Mapping[str, Any], *, output: str | 
         inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     except UnicodeDecodeError:
         raise InputError(f"{path}: must be an intact TFLite model, got names that are no text") from None
-    ports = find_ports([_spec(t) for t in inputs], [_spec(t) for t in outputs], settings, source, output)
+    ports = find_tensors([_spec(t) for t in inputs], [_spec(t) for t in outputs], settings, source, output)
     model = TfliteModel(content, source, ports, hashlib.sha256(content).hexdigest())
     names = _packed_names(path)
     return runtime_segmenter(model, {} if names is None else {"class_names": names}, settings, backend="litert")

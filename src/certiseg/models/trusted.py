@@ -13,10 +13,10 @@ from torch import Tensor
 
 from certiseg.errors import InputError
 from certiseg.models.outputs import tensor_of
-from certiseg.models.ports import ImagePort, TensorSpec, image_port
 from certiseg.models.runtime import reason, require_file
 from certiseg.models.segmenter import Segmenter
 from certiseg.models.settings import merge_settings
+from certiseg.models.tensor_io import ImageInput, TensorSpec, image_input
 
 SUFFIXES = (".pt", ".ts", ".torchscript", ".pt2")
 
@@ -24,7 +24,7 @@ SUFFIXES = (".pt", ".ts", ".torchscript", ".pt2")
 class TrustedModel:
     """A loaded program as a callable; fixed batches are fed one after the other."""
 
-    def __init__(self, program: Any, port: ImagePort | None, sha256: str) -> None:
+    def __init__(self, program: Any, port: ImageInput | None, sha256: str) -> None:
         self.program, self.port, self.sha256 = program, port, sha256
 
     def fingerprint(self) -> str:
@@ -50,7 +50,7 @@ def load_trusted(path: str | Path, settings: Mapping[str, Any], *, trust: bool) 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program, port = _exported(path) if path.suffix == ".pt2" else (torch.jit.load(path, "cpu").eval(), None)
+            program, port = _exported(path) if path.suffix == ".pt2" else (_script(path), None)
     except InputError:
         raise
     except Exception as error:
@@ -62,7 +62,11 @@ def load_trusted(path: str | Path, settings: Mapping[str, Any], *, trust: bool) 
     return Segmenter(model, **merge_settings(facts, settings), name=path.name)
 
 
-def _exported(path: Path) -> tuple[Any, ImagePort]:
+def _script(path: Path) -> Any:
+    return torch.jit.load(path, "cpu").eval()  # type: ignore[no-untyped-call]
+
+
+def _exported(path: Path) -> tuple[Any, ImageInput]:
     """The program of a torch.export file and what it takes."""
     exported = torch.export.load(path)
     names = set(exported.graph_signature.user_inputs)
@@ -72,4 +76,4 @@ def _exported(path: Path) -> tuple[Any, ImagePort]:
         value = node.meta["val"]
         sides = tuple(side if isinstance(side, int) else None for side in value.shape)
         specs.append(TensorSpec(node.name, sides, str(value.dtype).removeprefix("torch.")))
-    return exported.module(), image_port(specs, str(path))
+    return exported.module(), image_input(specs, str(path))

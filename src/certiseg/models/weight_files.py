@@ -6,32 +6,47 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
 
+MAX_CLASSES = 65_535
 ClassCount = Callable[[Mapping[str, Tensor]], int | None]
 """Reads the class count off weights, so that a mismatch can be told in those terms."""
 
 
-def load_weights(module: nn.Module, path: str | Path, num_classes_of: ClassCount = lambda _: None) -> None:
-    """Load a checkpoint file into `module`: every name and shape fits, or nothing is changed."""
-    state = read_weights(path)
+def load_weights(
+    module: nn.Module,
+    path: str | Path,
+    num_classes_of: ClassCount = lambda _: None,
+    state: dict[str, Tensor] | None = None,
+) -> None:
+    """Load a checkpoint file (or its tensors, if they were read before) into `module`, whole or not at all.
+
+    A module on torch's meta device gets its memory here, once the file is known to fit.
+    """
+    state = read_weights(path) if state is None else state
     check_fit(module.state_dict(), state, path, num_classes_of)
+    if any(value.is_meta for value in module.parameters()):
+        module.to_empty(device="cpu")
     module.load_state_dict(state)
 
 
 def read_weights(path: str | Path) -> dict[str, Tensor]:
     """The tensors of a checkpoint file by name; code in the file never runs.
 
-    Reads a bare state dict or one under `state_dict`, `model_state` or `model`; the prefixes `module.` and `model.` are
-    removed where every name has them, and entries of the training loss (`loss.`) are left out.
+    Reads a bare state dict or one under `average` (a checkpoint of `certiseg train`), `state_dict`, `model_state` or
+    `model`; the prefixes `module.` and `model.` are removed where every name has them, and entries of the training loss
+    (`loss.`) are left out.
     """
-    content = _read_file(Path(path))
-    for key in ("state_dict", "model_state", "model"):
+    content = read_file(path)
+    for key in ("average", "state_dict", "model_state", "model"):
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
@@ -47,13 +62,24 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
     return content
 
 
-def _read_file(path: Path) -> object:
+def read_notes(path: str | Path) -> dict[str, str]:
+    """The notes in a safetensors file; other files have none."""
+    if Path(path).suffix != ".safetensors":
+        return {}
+    with safe_open(path, "pt") as file:
+        return dict(file.metadata() or {})
+
+
+def read_file(path: str | Path) -> object:
+    """What a PyTorch or safetensors file holds: tensors, plain values and NumPy's numbers, nothing that runs."""
+    path = Path(path)
     if not path.is_file():
         raise InputError(f"weights must be a file, got {path}, which is {'a folder' if path.is_dir() else 'missing'}")
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        with warnings.catch_warnings():  # remarks on the file's age or kind say nothing a user can act on
+        # Remarks on the file's age or kind say nothing a user can act on.
+        with warnings.catch_warnings(), torch.serialization.safe_globals(_numbers_of_numpy()):
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damaged bytes can raise anything while being parsed
@@ -62,6 +88,14 @@ def _read_file(path: Path) -> object:
         got = "an empty file" if path.stat().st_size == 0 else got
         rule = "must be an intact, readable PyTorch or safetensors file with nothing but tensors"
         raise InputError(f"{path} {rule}, got {got}; save the state dict alone") from error
+
+
+def _numbers_of_numpy() -> list[Callable[..., object] | tuple[Callable[..., object], str]]:
+    """NumPy's scalars, which scripts like to store beside the weights, under their names of NumPy 1 and 2."""
+    scalar: Any = np.float64(0).__reduce__()[0]
+    places = ("numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
+    kinds = {type(np.dtype(kind)) for kind in "?bhilqBHILQefdg"}
+    return [np.dtype, *kinds, *[(scalar, place) for place in places]]
 
 
 def check_fit(

@@ -1,0 +1,1 @@
+"""Reports: a run or a certificate as one HTML file."""

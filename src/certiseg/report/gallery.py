@@ -1,84 +1,94 @@
-"""The gallery of a run: every image by every method, where one wins most over segcertify first, or last."""
+"""The gallery of a run: every image by every method, sorted by how much a method gains over segcertify."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
-from certiseg.analysis.drawing import VOID_COLOUR, colour_labels, colour_vertices, method_name
-from certiseg.analysis.experiments import main_methods
+from certiseg.analysis.drawing import method_name, setting_text
 from certiseg.analysis.images import ImageScores, by_gain, image_scores
-from certiseg.analysis.pooling import Pools
-from certiseg.analysis.tables import BASELINE
-from certiseg.palette import ABSTAIN_COLOUR, ROOT_COLOUR, palette
-from certiseg.report.html import chips, map_uri, photograph_uri
+from certiseg.analysis.pieces import main_methods
+from certiseg.render.colours import (
+    ABSTAIN_COLOUR,
+    ROOT_COLOUR,
+    VOID_COLOUR,
+    colour_labels,
+    colour_vertices,
+    palette,
+)
+from certiseg.report.page import map_uri, part, photograph_uri
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.manifest import Setting
+from certiseg.runs.pooling import BASELINE, ScoredRun
+from certiseg.runs.settings import Setting
+from certiseg.words import LOW_AGREEMENT
 
 Photographs = Callable[[str], NDArray[np.uint8] | None]
-"""The photograph of an image of the run, where somebody has it; a run keeps none."""
+"""The photograph of an image of the run, where there is one; a run keeps none."""
+
+
+@dataclass(frozen=True)
+class ShownMap:
+    """A picture of a card."""
+
+    source: str
+    title: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """An image of the gallery; gains: over segcertify, one number per compared method."""
+
+    name: str
+    gains: str
+    maps: list[ShownMap]
 
 
 def gallery(
     folder: RunFolder,
-    pools: Pools,
+    run: ScoredRun,
     setting: Setting,
     *,
     most: int,
     photograph: Photographs = lambda _: None,
     progress: Callable[[int], None] = lambda _: None,
-) -> str:
-    """The gallery as HTML: at most so many images, those with the largest and the least gains."""
-    others = main_methods(folder.manifest.methods)
-    shown = [m for m in (BASELINE, *others) if m in folder.manifest.methods] or list(folder.manifest.methods)
-    compared = others if BASELINE in folder.manifest.methods else []
-    leading = "nested" if "nested" in compared else (compared[0] if compared else None)
-    scores = image_scores(pools, setting)
+) -> Markup:
+    """The gallery as HTML, of at most `most` images: those with the largest and the smallest gains."""
+    methods, tree = folder.manifest.methods, folder.manifest.tree
+    others = main_methods(methods)
+    shown = [m for m in (BASELINE, *others) if m in methods] or list(methods)
+    compared = others if BASELINE in methods else []
+    leading = "nested" if "nested" in compared else next(iter(compared), None)
+    scores = image_scores(run, setting)
     chosen = _extremes(by_gain(scores, leading) if leading else scores, most)
     cards = []
-    for place, image in enumerate(chosen):
+    for image in chosen:
         gains = " ".join(f"{image.gain(method):.6f}" for method in compared)
-        maps = _maps(folder, image, setting, shown, photograph(image.name))
-        cards.append(
-            f'<article class="card" data-place="{place}" data-gains="{gains}"><h3>{escape(image.name)}</h3>'
-            f'<div class="maps">{maps}</div></article>'
-        )
+        cards.append(Card(image.name, gains, list(_maps(folder, image, setting, shown, photograph(image.name)))))
         progress(1)
-    count = f"{len(chosen)} of {len(scores)} images" + (
-        f": those with the largest and the least gain of {method_name(leading)}."
-        if leading and len(chosen) < len(scores)
-        else "."
-    )
-    return (
-        f"{_controls(compared, leading)}"
-        f'<p class="count">{escape(count)} {escape(_setting_text(setting))} White: abstained.</p>'
-        f"{_legend(folder)}"
-        f'<div class="cards">{"".join(cards)}</div>'
-    )
+    which = f": those with the largest and the smallest gain of {method_name(leading)}" if leading else ""
+    note = f"{len(chosen)} of {len(scores)} images{which if len(chosen) < len(scores) else ''}."
+    note += f" {setting_text(setting)}. White: abstained."
+    colours = [
+        *zip(palette(tree).tolist(), tree.vertices, strict=True),
+        (ABSTAIN_COLOUR, "abstained"),
+        (ROOT_COLOUR, "set under no vertex"),
+        (VOID_COLOUR, "void"),
+    ]
+    names = [method_name(method) for method in compared]
+    return part("gallery", cards, names, leading and method_name(leading), note, colours)
 
 
 def _extremes(ordered: Sequence[ImageScores], most: int) -> list[ImageScores]:
-    """All images if they are few enough, else half of the first and half of the last."""
+    """All images if they are few enough, otherwise half of the first and half of the last."""
     if len(ordered) <= most:
         return list(ordered)
     last = most // 2
     return [*ordered[: most - last], *ordered[len(ordered) - last :]]
-
-
-def _controls(compared: Sequence[str], leading: str | None) -> str:
-    if leading is None:
-        return ""
-    options = "".join(
-        f"<option{' selected' if m == leading else ''}>{escape(method_name(m))}</option>" for m in compared
-    )
-    return (
-        f'<div class="controls"><label>Gain over SegCertify of <select id="gain-of">{options}</select></label>'
-        '<label>Order <select id="gain-order"><option value="best">best first</option>'
-        '<option value="worst">worst first</option></select></label></div>'
-    )
 
 
 def _maps(
@@ -87,33 +97,16 @@ def _maps(
     setting: Setting,
     methods: Sequence[str],
     photograph: NDArray[np.uint8] | None,
-) -> str:
+) -> Iterator[ShownMap]:
     tree, name = folder.manifest.tree, image.name
-    parts = [] if photograph is None else [_map(photograph_uri(photograph), name, "photograph", "")]
-    parts.append(_map(map_uri(colour_labels(folder.label(name), tree)), name, "ground truth", ""))
-    parts.append(_map(map_uri(colour_labels(folder.prediction(name), tree)), name, "model", "without noise or proof"))
+    if photograph is not None:
+        yield ShownMap(photograph_uri(photograph), "photograph")
+    yield ShownMap(map_uri(colour_labels(folder.label(name), tree)), "ground truth")
+    yield ShownMap(map_uri(colour_labels(folder.prediction(name), tree)), "model", "without noise or proof")
     for method in methods:
         vertex = folder.certificate(name, setting, method).vertex
-        gain = f" ({image.gain(method):+.3f})" if BASELINE in methods and method != BASELINE else ""
-        text = f"CIG {image.cig[method]:.3f}{gain}, abstained {image.abstain[method]:.1%}"
-        parts.append(_map(map_uri(colour_vertices(vertex, tree)), name, method_name(method), text))
-    return "".join(parts)
-
-
-def _map(source: str, name: str, title: str, text: str) -> str:
-    alternative = escape(f"{name}, {title}{f': {text}' if text else ''}")
-    return (
-        f'<figure><button class="zoom" type="button"><img alt="{alternative}" loading="lazy" src="{source}"></button>'
-        f"<figcaption>{escape(title)} <span>{escape(text)}</span></figcaption></figure>"
-    )
-
-
-def _legend(folder: RunFolder) -> str:
-    tree = folder.manifest.tree
-    entries = list(zip(palette(tree).tolist(), tree.vertices, strict=True))
-    extra = [(ABSTAIN_COLOUR, "abstained"), (ROOT_COLOUR, "set under no vertex"), (VOID_COLOUR, "void")]
-    return f"<details><summary>Colours</summary>{chips([*entries, *extra])}</details>"
-
-
-def _setting_text(setting: Setting) -> str:
-    return f"sigma = {setting.sigma:g}, n = {setting.n}, tau = {setting.tau:g}."
+        gain = f", gain {image.gain(method):+.3f}" if BASELINE in methods and method != BASELINE else ""
+        agreement = image.of[method]["agreement"]
+        warning = f"; WARNING: agreement {agreement:.1%}" if agreement < LOW_AGREEMENT else ""
+        title = f"{method_name(method)} ({folder.manifest.role(method, setting)})"
+        yield ShownMap(map_uri(colour_vertices(vertex, tree)), title, f"{image.words(method)}{gain}{warning}")

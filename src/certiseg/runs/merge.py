@@ -5,47 +5,45 @@ Every image must be in exactly one of the folders, finished or left out with a r
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from certiseg.archive import write_atomically
 from certiseg.errors import InputError
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.manifest import describe_difference
+from certiseg.runs.manifest import Manifest, describe_difference, join_keys
 from certiseg.runs.table import write_table
+from certiseg.runs.verify import damage_of
 
 
 def merge_runs(
     runs: Sequence[RunFolder], out: RunFolder, *, progress: Callable[[int], None] = lambda _: None
 ) -> dict[str, str]:
     """Join run folders into `out`; returns the images that were left out. Nothing is written unless all fits."""
-    homes, left_out = _checked(runs, out)
+    manifest, homes, left_out = _checked(runs, out)
     out.create()
     with out.locked():
         out.sweep()
-        if not out.manifest_path.exists():
-            runs[0].manifest.save(out.manifest_path)
+        out.manifest = manifest
+        manifest.save(out.manifest_path)
         for name, run in homes.items():
             for source, target in zip(run.files_of(name), out.files_of(name), strict=True):
                 _place(source, target)
             progress(1)
-        if left_out:
-            with write_atomically(out.left_out_path) as file:
-                file.write(json.dumps(left_out, indent=1).encode())
+        out.write_left_out(left_out)
         if homes:
-            write_table(out.table_path, (out.rows_path(name) for name in homes))
+            write_table(out.table_path, (out.receipt(name).rows for name in homes), run=manifest.run_key)
     return left_out
 
 
-def _checked(runs: Sequence[RunFolder], out: RunFolder) -> tuple[dict[str, RunFolder], dict[str, str]]:
-    """Where each image is, in the manifest's order, and what was left out."""
-    first = runs[0]
+def _checked(runs: Sequence[RunFolder], out: RunFolder) -> tuple[Manifest, dict[str, RunFolder], dict[str, str]]:
+    """The manifest of the whole, where each image is, in its order, and what was left out."""
+    first, manifest = runs[0], runs[0].manifest
     for other in (*runs[1:], *([out] if out.manifest_path.exists() else [])):
         if difference := describe_difference(first.manifest, other.manifest, str(first.path), str(other.path)):
             raise InputError(f"runs must have the same manifest to be joined, got others ({difference})")
+        manifest = join_keys(manifest, other.manifest, other.path)
     homes: dict[str, RunFolder] = {}
     left_out: dict[str, str] = {}
     for run in runs:
@@ -63,11 +61,10 @@ def _checked(runs: Sequence[RunFolder], out: RunFolder) -> tuple[dict[str, RunFo
             f"{missing[0]!r}); finish all shards first, and name all of them"
         )
     for name, run in homes.items():
-        absent = [path for path in run.files_of(name) if not path.is_file()]
-        if absent:
-            raise InputError(f"{run.path}: must hold all files of {name!r}, but {absent[0].name} is missing")
+        for problem in damage_of(run, name):
+            raise InputError(problem.what)
     ordered = {name: homes[name] for name in images if name in homes}
-    return ordered, {name: left_out[name] for name in images if name in left_out}
+    return manifest, ordered, {name: left_out[name] for name in images if name in left_out}
 
 
 def _place(source: Path, target: Path) -> None:

@@ -6,23 +6,23 @@ added up first and divided once, exactly as in `certiseg.scores`.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from certiseg.archive import parse_json, write_atomically
+from certiseg.archive import DamagedArchiveError, write_atomically
 from certiseg.certificate import Certificate
 from certiseg.errors import InputError
-from certiseg.runs.manifest import Setting
-from certiseg.scores import PixelSums, boundary, sum_pixels, sum_prediction
+from certiseg.images import reason
+from certiseg.runs.settings import Setting
+from certiseg.scores import BY_CLASS, BY_LEVEL, PixelSums, boundary, sum_pixels, sum_prediction
 
 KEYS = ("image", "sigma", "n", "tau", "method", "boundary", "class")
-BY_CLASS = ("pixels", "gain", "abstained", "right", "claimed")
-BY_LEVEL = ("level_certified", "level_abstained", "level_wrong")
 UNCERTIFIED = "uncertified"
 _IMAGES_AT_ONCE = 32
 """Rows of so many images are in memory together."""
@@ -60,26 +60,60 @@ def _rows(key: dict[str, Any], sums: PixelSums) -> list[dict[str, Any]]:
     return rows
 
 
-def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """The rows of one image, as JSON."""
-    with write_atomically(path) as file:
-        file.write(json.dumps({"format_version": 1, "rows": list(rows)}).encode())
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    try:
-        return parse_json(path.read_text("utf-8"))["rows"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: must hold the rows of an image, got: {error}; remove it and resume") from None
-
-
-def write_table(path: Path, parts: Iterable[Path]) -> int:
-    """Join the rows of all images into one Parquet file; returns how many there are."""
+def write_table(path: Path, rows: Iterable[list[dict[str, Any]]], *, run: str) -> None:
+    """Join the rows of all images into one Parquet file, which holds the run's key and a hash of what it says."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    whole = pa.list_(pa.int64())
-    schema = pa.schema(
+    schema, hashed, images = _schema(), hashlib.sha256(), iter(rows)
+    with write_atomically(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        while some := list(itertools.islice(images, _IMAGES_AT_ONCE)):
+            try:
+                table = pa.Table.from_pylist([row for of_image in some for row in of_image], schema=schema)
+            except (ValueError, TypeError, AttributeError) as error:  # what Arrow raises is one of the first two
+                raise InputError(f"{path}: rows of images must be as certiseg writes them, got: {error}") from None
+            writer.write_table(table, row_group_size=max(len(table), 1))
+            hashed.update(_digest(table))
+        writer.add_key_value_metadata({"run": run, "sha256": hashed.hexdigest()})
+
+
+def read_table(path: Path, *, run: str) -> dict[str, NDArray[Any]]:
+    """The columns of a run's table; level columns are (rows, L), with zeros where a method has fewer levels.
+
+    run: the key of the run; the table of another one is refused, and one whose values were changed.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        raise InputError(f"{path}: must be the table of a finished run; run `certiseg evaluate` to its end first")
+    try:
+        file = pq.ParquetFile(path)
+        notes = file.metadata.metadata or {}
+        groups = [file.read_row_group(index) for index in range(file.num_row_groups)]
+        found = hashlib.sha256(b"".join(_digest(group) for group in groups)).hexdigest()
+        table = pa.concat_tables(groups)
+        columns = {
+            name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names if name not in BY_LEVEL
+        }
+        columns |= {name: _padded(table[name].to_pylist()) for name in BY_LEVEL}
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"{path}: must be the table of a run, got: {reason(error)}; resume the run to write it anew"
+        ) from None
+    if notes.get(b"sha256", b"").decode() != found:
+        raise DamagedArchiveError(
+            f"{path}: must be undamaged, but its values were changed; resume the run to write it anew"
+        )
+    if notes.get(b"run", b"").decode() != run:
+        raise InputError(f"{path}: must belong to this run, but it was written for other settings; see certiseg verify")
+    return columns
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema(
         [
             ("image", pa.string()),
             *((name, pa.float64() if name != "n" else pa.int32()) for name in ("sigma", "n", "tau")),
@@ -88,46 +122,20 @@ def write_table(path: Path, parts: Iterable[Path]) -> int:
             ("class", pa.int32()),
             ("flat", pa.bool_()),
             *((name, pa.float64() if name == "gain" else pa.int64()) for name in BY_CLASS),
-            *((name, whole) for name in BY_LEVEL),
+            *((name, pa.list_(pa.int64())) for name in BY_LEVEL),
         ],
-        metadata={"format_version": "1"},
+        metadata={"format_version": "2"},
     )
-    count, paths = 0, iter(parts)
-    with write_atomically(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        while some := list(itertools.islice(paths, _IMAGES_AT_ONCE)):
-            rows = pa.concat_tables(_rows_as_table(part, schema) for part in some).combine_chunks()
-            writer.write_table(rows)
-            count += len(rows)
-    return count
 
 
-def _rows_as_table(path: Path, schema: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pa.Table.from_pylist(read_rows(path), schema=schema)
-    except InputError:
-        raise
-    except (ValueError, TypeError, AttributeError) as error:  # what Arrow raises is one of the first two
-        raise InputError(f"{path}: must hold the rows of an image, got: {error}; remove it and resume") from None
+def _digest(table: Any) -> bytes:
+    """SHA-256 of the values of some rows, whatever their layout in memory."""
+    hashed = hashlib.sha256()
+    for name in table.column_names:
+        hashed.update(f"{name} {table[name].to_pylist()!r}".encode())
+    return hashed.digest()
 
 
-def read_table(path: Path) -> dict[str, np.ndarray]:
-    """The columns of a run's table; level columns are (rows, L), with zeros where a method has fewer levels."""
-    import pyarrow.parquet as pq
-
-    if not path.is_file():
-        raise InputError(f"{path}: must be the table of a finished run; run `certiseg evaluate` to its end first")
-    try:
-        table = pq.read_table(path)
-        columns = {
-            name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names if name not in BY_LEVEL
-        }
-        return columns | {name: _padded(table[name].to_pylist()) for name in BY_LEVEL}
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: must be the table of a run, got: {error}") from None
-
-
-def _padded(lists: list[list[int]]) -> np.ndarray:
+def _padded(lists: list[list[int]]) -> NDArray[np.int64]:
     longest = max((len(values) for values in lists), default=0)
     return np.array([values + [0] * (longest - len(values)) for values in lists], np.int64).reshape(-1, longest)

@@ -35,12 +35,12 @@ class AnytimeTest:
     def p_values(self) -> NDArray[np.float64]:
         return np.exp(-np.maximum(self.log_evidence, 0.0))
 
-    def critical(self, level: float) -> int | None:
-        if not level > 0:
+    def critical(self, significance: float) -> int | None:
+        if not significance > 0:
             return None
-        if level >= 1:
+        if significance >= 1:
             return 0
-        hits = int(np.searchsorted(self.log_evidence, -np.log(level) + _SLACK))
+        hits = int(np.searchsorted(self.log_evidence, -np.log(significance) + _SLACK))
         return hits if hits <= self.n else None
 
     def lower_bounds(self, error: float) -> NDArray[np.float64]:
@@ -67,4 +67,7 @@ def _log_evidence(hits: NDArray[np.integer], n: int, tau: np.float64 | NDArray[n
 
     with np.errstate(divide="ignore"):
         mass = np.log(betaincc(hits + 1.0, n - hits + 1.0, tau))
-    return betaln(hits + 1.0, n - hits + 1.0) + mass - hits * np.log(tau) - (n - hits + 1.0) * np.log1p(-tau)
+    evidence: NDArray[np.float64] = (
+        betaln(hits + 1.0, n - hits + 1.0) + mass - hits * np.log(tau) - (n - hits + 1.0) * np.log1p(-tau)
+    )
+    return evidence

@@ -17,17 +17,17 @@ A chain with one link is an ordinary single test per pixel, and takes every corr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.errors import InputError
-from certiseg.stats.binomial import CountTest
-from certiseg.stats.correction import Correction, cutoff
+from certiseg.kernels.counts import histogram
+from certiseg.stats.correction import CHAIN_CORRECTIONS, Correction, cutoff
 
-CHAIN_CORRECTIONS: tuple[Correction, ...] = ("bonferroni", "holm")
+if TYPE_CHECKING:
+    from certiseg.stats.binomial import CountTest
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,10 @@ def finest_links(
         raise InputError(f"correction must be bonferroni or holm for a chain of label sets, got {correction!r}")
     if hits[-1].max() > test.n:
         raise InputError(f"hits must be at most n = {test.n}, got {int(hits[-1].max())}")
-    histogram = _histogram(hits[0], test.n)
-    critical = cutoff(histogram, test, alpha=alpha, correction=correction, k=k)
+    of_hits = histogram(hits[0], test.n)
+    critical = cutoff(of_hits, test, alpha=alpha, correction=correction, k=k)
     link = np.full(hits.shape[1], len(hits), np.uint8)
     if critical is not None:
         for of_link in hits:
             link -= of_link >= critical
     return FinestLinks(link, critical)
-
-
-@numba.njit(cache=True, nogil=True)
-def _histogram(hits: Any, n: Any) -> Any:
-    """How many pixels have 0, 1, ..., n hits; four counters in turn, because neighbours often have the same number."""
-    counters = np.zeros((4, n + 1), np.int64)
-    for i in range(hits.size):
-        counters[i & 3, hits[i]] += 1
-    return counters.sum(axis=0)

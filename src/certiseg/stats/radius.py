@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-
-from certiseg.stats.binomial import CountTest
+from numpy.typing import ArrayLike, NDArray
 
 
 def radius(sigma: float, share: float) -> float:
@@ -15,12 +13,16 @@ def radius(sigma: float, share: float) -> float:
     return float(sigma * ndtri(share))
 
 
-def radius_table(test: CountTest, *, sigma: float, error: float) -> NDArray[np.float64]:
-    """(n+1,): the radius that each number of hits proves, wrong with probability <= error; 0 where none is."""
+def deviation(sigma: float) -> float:
+    """Sigma as Gaussian noise has it: noise is scaled in 32 bits, so R must not rest on anything above that."""
+    return min(sigma, float(np.float32(sigma)))
+
+
+def reach(sigma: float, shares: ArrayLike) -> NDArray[np.float64]:
+    """The radius of every share, 0 where none is proven."""
     from scipy.special import ndtri
 
-    bounds = test.lower_bounds(error)
-    return sigma * ndtri(np.maximum(bounds, 0.5))
+    return np.asarray(sigma * ndtri(np.maximum(shares, 0.5)))
 
 
 def agree_with_test(table: NDArray[np.float64], *, radius: float, critical: int | None) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from certiseg.errors import InputError
+from certiseg.hierarchy import VOID
 from certiseg.models.segmenter import Segmenter, as_batch
 
 
@@ -82,7 +83,7 @@ def noisy_accuracy(
     for image, label in zip(images, labels, strict=True):
         noisy = image + np.float32(sigma) * rng.standard_normal(image.shape, np.float32)
         predicted = segmenter(as_batch(noisy[None])).labels()[0]
-        known = label != 255
+        known = label != VOID
         right += int((predicted[known] == label[known]).sum())
         total += int(known.sum())
     return right / total if total else float("nan")

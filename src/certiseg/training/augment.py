@@ -9,9 +9,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
-from certiseg.datasets.base import VOID
+from certiseg.hierarchy import VOID
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Augmentation:
     flip: bool = True
     colour: float = 1.0
 
-    def __call__(self, image: np.ndarray, label: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, image: Bytes, label: Bytes, rng: np.random.Generator) -> tuple[Floats, Bytes]:
         """Image (h, w, 3) float32 in [0, 1] and label (h, w) uint8 of the window size."""
         pixels, ids = cut_window(image, label, self, rng)
         if self.flip and rng.random() < 0.5:
@@ -32,9 +36,7 @@ class Augmentation:
         return shift_colours(pixels, rng, strength=self.colour), np.ascontiguousarray(ids)
 
 
-def cut_window(
-    image: np.ndarray, label: np.ndarray, augmentation: Augmentation, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def cut_window(image: Bytes, label: Bytes, augmentation: Augmentation, rng: np.random.Generator) -> tuple[Bytes, Bytes]:
     """A window of a random place and scale; what the image does not cover is grey and void."""
     height, width = augmentation.crop
     low, high = augmentation.scale
@@ -63,7 +65,7 @@ def _place(full: int, box: float, target: int, rng: np.random.Generator) -> tupl
     return 0.0, float(full), slice(start, start + filled)
 
 
-def shift_colours(pixels: np.ndarray, rng: np.random.Generator, *, strength: float) -> np.ndarray:
+def shift_colours(pixels: Bytes, rng: np.random.Generator, *, strength: float) -> Floats:
     """Other light: exposure, contrast, gamma, tint and saturation, as float32 in [0, 1]."""
     exposure, contrast, gamma, saturation = np.exp(rng.uniform(-1, 1, 4) * np.array([0.35, 0.3, 0.35, 0.5]) * strength)
     tint = np.exp(rng.uniform(-1, 1, 3) * 0.12 * strength)
@@ -74,12 +76,13 @@ def shift_colours(pixels: np.ndarray, rng: np.random.Generator, *, strength: flo
     for channel in range(3):
         result[..., channel] = table[pixels[..., channel], channel]
     mean = result.mean(-1, keepdims=True)
-    return np.clip(mean + (result - mean) * np.float32(saturation), 0, 1)
+    shifted: Floats = np.clip(mean + (result - mean) * np.float32(saturation), 0, 1)
+    return shifted
 
 
 def paste_classes(
-    image: np.ndarray, label: np.ndarray, other: np.ndarray, other_label: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+    image: Floats, label: Bytes, other: Floats, other_label: Bytes, rng: np.random.Generator
+) -> tuple[Floats, Bytes]:
     """The image with half of the classes of another one pasted into it: things in places where they never stood."""
     present = np.setdiff1d(other_label, VOID)
     chosen = rng.permutation(present)[: (len(present) + 1) // 2]
@@ -87,8 +90,9 @@ def paste_classes(
     return np.where(pasted[..., None], other, image), np.where(pasted, other_label, label)
 
 
-def add_noise(image: np.ndarray, rng: np.random.Generator, *, sigma: float) -> np.ndarray:
+def add_noise(image: Floats, rng: np.random.Generator, *, sigma: float) -> Floats:
     """The image plus independent Gaussian noise; values may leave [0, 1]."""
     if sigma == 0:
         return image
-    return image + rng.standard_normal(image.shape, np.float32) * np.float32(sigma)
+    noise = rng.standard_normal(image.shape, np.float32)
+    return image + noise * np.float32(sigma)

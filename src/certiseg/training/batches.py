@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +9,16 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
 
 from certiseg.datasets.base import Dataset, Sample
 from certiseg.errors import InputError
 from certiseg.training.augment import Augmentation, add_noise, paste_classes
+from certiseg.training.config import TrainConfig
+from certiseg.training.weather import expose, parse_threats
 
-ORDER, AUGMENT, NOISE, KIND, PASTE = 1, 2, 3, 5, 6  # independent streams of one seed
+ORDER, AUGMENT, NOISE, KIND, PASTE, THREAT, SIGMA = 1, 2, 3, 5, 6, 7, 8  # independent streams of one seed
 
 
 @dataclass(frozen=True)
@@ -39,39 +41,53 @@ def read_all(dataset: Dataset) -> list[Sample]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan(TorchDataset[Batch]):
     """Which samples make up step s on process `rank` of `world`, and how noisy each is.
 
-    `beside` holds further samples, each list with the share of the draws that it gets. With `even`, every recording
-    (what a name says before its first underscore) is drawn equally often, however many images it has.
+    others: samples of other data sets, each list with its share of the draws.
     """
 
+    config: TrainConfig
     samples: list[Sample]
-    augmentation: Augmentation
-    batch_size: int
-    seed: int
-    sigma: float
-    noise: str = "alternate"
-    noisy_share: float = 0.5
+    others: Sequence[tuple[float, list[Sample]]] = ()
     rank: int = 0
     world: int = 1
-    beside: Sequence[tuple[float, list[Sample]]] = ()
-    even: bool = False
-    paste: float = 0.0
-    """Share of the samples into which half of the classes of another one are pasted."""
+
+    @cached_property
+    def augmentation(self) -> Augmentation:
+        """What the config says may happen to a sample."""
+        config = self.config
+        return Augmentation(config.crop, config.scale, config.aspect, config.flip, config.colour)
+
+    @cached_property
+    def threats(self) -> tuple[tuple[str, float], ...]:
+        """Names and scales of the threats that the config asks for."""
+        return parse_threats(self.config.threat)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """One pass over the main samples unless the config says otherwise."""
+        return self.config.steps_per_epoch or max(1, len(self.samples) // (self.config.batch_size * self.world))
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        """The usual height and width of an image as the network sees it: the median, at the middle scale."""
+        scale = (self.config.scale[0] * self.config.scale[1]) ** 0.5
+        height, width = np.median([sample.image.shape[:2] for sample in self.samples], axis=0) * scale
+        return round(height), round(width)
 
     @cached_property
     def recordings(self) -> list[list[int]]:
-        """The places of the samples of each recording; of all of them in one list without `even`."""
+        """The positions of the samples of each recording; without `even`, all samples are one recording."""
         groups: dict[str, list[int]] = {}
         for place, sample in enumerate(self.samples):
-            groups.setdefault(sample.name.partition("_")[0] if self.even else "", []).append(place)
+            groups.setdefault(sample.name.partition("_")[0] if self.config.even else "", []).append(place)
         return list(groups.values())
 
-    def batch(self, step: int) -> Batch:
+    def __getitem__(self, step: int) -> Batch:
         """The batch of a step (counted over the whole run)."""
         images, labels = [], []
-        for slot in range(self.batch_size):
+        for slot in range(self.config.batch_size):
             image, label = self._sample(step, slot)
             images.append(image)
             labels.append(label)
@@ -80,41 +96,46 @@ class Plan:
 
     def sigma_of(self, step: int, slot: int) -> float:
         """sigma of one image: every second batch is noisy, or the last slots of every batch are."""
-        if self.noise == "alternate":
-            return self.sigma if step % 2 else 0.0
-        clean = round(self.batch_size * (1 - self.noisy_share))
-        return self.sigma if slot >= clean else 0.0
+        if self.config.noise == "alternate":
+            return self.config.sigma if step % 2 else 0.0
+        clean = round(self.config.batch_size * (1 - self.config.noisy_share))
+        return self.config.sigma if slot >= clean else 0.0
 
     def index_of(self, position: int) -> int:
         """The sample at a position of the run: recordings take turns, each in one permutation after the other."""
         turn, recording = divmod(position, len(self.recordings))
         members = self.recordings[recording]
         lap, place = divmod(turn, len(members))
-        order = _permutation(self.seed, lap * len(self.recordings) + recording, len(members))
-        return members[order[place]]
+        order = _permutation(self.config.seed, lap * len(self.recordings) + recording, len(members))
+        return members[int(order[place])]
 
     def sample_at(self, position: int) -> Sample:
-        """A sample from beside with its share of the chances, otherwise the next of the main ones."""
-        rng = stream(self.seed, KIND, position)
-        chance = rng.random() if self.beside else 1.0
-        for share, samples in self.beside:
+        """A random sample of another data set as often as its share says, otherwise the next main sample."""
+        rng = stream(self.config.seed, KIND, position)
+        chance = rng.random() if self.others else 1.0
+        for share, samples in self.others:
             if chance < share:
                 return samples[rng.integers(len(samples))]
             chance -= share
         return self.samples[self.index_of(position)]
 
     def _sample(self, step: int, slot: int) -> tuple[np.ndarray, np.ndarray]:
-        position = (step * self.world + self.rank) * self.batch_size + slot
+        position = (step * self.world + self.rank) * self.config.batch_size + slot
         sample = self.sample_at(position)
         assert sample.label is not None
-        image, label = self.augmentation(sample.image, sample.label, stream(self.seed, AUGMENT, position))
-        rng = stream(self.seed, PASTE, position)
-        if rng.random() < self.paste:
+        image, label = self.augmentation(sample.image, sample.label, stream(self.config.seed, AUGMENT, position))
+        rng = stream(self.config.seed, PASTE, position)
+        if rng.random() < self.config.paste:
             other = self.samples[rng.integers(len(self.samples))]
             assert other.label is not None
             image, label = paste_classes(image, label, *self.augmentation(other.image, other.label, rng), rng)
+        rng = stream(self.config.seed, THREAT, position)
+        if self.threats and rng.random() < self.config.threat_share:
+            image = expose(image, self.threats, rng)
         sigma = self.sigma_of(step, slot)
-        return add_noise(image, stream(self.seed, NOISE, position), sigma=sigma), label
+        if sigma and self.config.sigma_range:
+            sigma = stream(self.config.seed, SIGMA, position).uniform(*self.config.sigma_range)
+        return add_noise(image, stream(self.config.seed, NOISE, position), sigma=sigma), label
 
 
 def stream(seed: int, purpose: int, position: int) -> np.random.Generator:
@@ -134,35 +155,20 @@ def _permutation(seed: int, lap: int, count: int) -> np.ndarray:
     return _laps[key]
 
 
-def prefetch(plan: Plan, first: int, last: int, *, depth: int = 3) -> Iterator[Batch]:
-    """The batches of steps first .. last - 1, prepared by a thread while the network works."""
-    ready: queue.Queue[Batch | BaseException] = queue.Queue(depth)
-    stop = threading.Event()
+def load_batches(plan: BatchPlan, first: int, last: int, *, workers: int) -> Iterator[Batch]:
+    """The batches of steps first .. last - 1 in order, prepared ahead by that many processes; 0 prepares them here.
 
-    def offer(item: Batch | BaseException) -> None:
-        while not stop.is_set():
-            try:
-                return ready.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-
-    def prepare() -> None:
-        try:
-            for step in range(first, last):
-                if stop.is_set():
-                    return
-                offer(plan.batch(step))
-        except BaseException as error:  # handed to the consumer, which raises it
-            offer(error)
-
-    thread = threading.Thread(target=prepare, daemon=True)
-    thread.start()
-    try:
-        for _ in range(first, last):
-            item = ready.get()
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        stop.set()
-        thread.join()
+    The processes are not forked from this one: its libraries may have started threads, which a fork does not survive.
+    """
+    ahead, context = (3, "forkserver") if workers else (None, None)
+    steps = range(first, last)
+    return iter(
+        DataLoader(
+            plan,
+            batch_size=None,
+            sampler=steps,
+            num_workers=workers,
+            prefetch_factor=ahead,
+            multiprocessing_context=context,
+        )
+    )

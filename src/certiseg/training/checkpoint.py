@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from certiseg.archive import write_atomically
 from certiseg.errors import InputError
+from certiseg.models.weight_files import read_file, read_weights
 
 FORMAT_VERSION = 1
 
@@ -24,10 +25,7 @@ def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint of tensors and plain values only."""
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise InputError(f"{path} must be a checkpoint of certiseg, got an unreadable file; remove it") from error
+    state = read_file(path)
     if not isinstance(state, dict) or state.get("format_version") != FORMAT_VERSION:
         raise InputError(f"{path} must be a checkpoint of format {FORMAT_VERSION}, got another; start a new run")
     return state
@@ -52,35 +50,12 @@ def _stored(value: Tensor, *, half: bool) -> Tensor:
     return value.half() if half and value.is_floating_point() and value.ndim > 1 else value.clone()
 
 
-def load_weights(path: str | Path) -> dict[str, Tensor]:
-    """Weights from safetensors, or from a checkpoint or state dict of tensors (.pt, .pth); floats become 32 bit."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"init must be a weights file, got {path}; check the path")
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            tensors: Any = load_file(path)
-        else:
-            tensors = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise InputError(f"{path} must be safetensors or a state dict of tensors, got an unreadable file") from error
-    for key in ("average", "state_dict", "model"):
-        if isinstance(tensors, dict) and isinstance(tensors.get(key), dict):
-            tensors = tensors[key]
-    found = {k: v for k, v in tensors.items() if isinstance(v, Tensor)} if isinstance(tensors, dict) else {}
-    if not found:
-        raise InputError(f"{path} must hold named tensors, got none; give a state dict")
-    return {name: value.float() if value.is_floating_point() else value for name, value in found.items()}
-
-
 def start_from(network: nn.Module, path: str | Path) -> tuple[int, list[str]]:
     """Copy the tensors whose name and shape agree; returns how many did, and the names that kept their start values.
 
     A pre-trained encoder with another head is the usual case; a file in which nothing agrees is refused.
     """
-    given, own = load_weights(path), network.state_dict()
+    given, own = read_weights(path), network.state_dict()
     fitting = {name: value for name, value in given.items() if name in own and own[name].shape == value.shape}
     learned = {name for name, _ in network.named_parameters()}
     if not learned & set(fitting):

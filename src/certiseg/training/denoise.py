@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 from certiseg.errors import InputError
-from certiseg.images import read_image
+from certiseg.images import read_pixels
 from certiseg.models.denoiser import Denoiser
 from certiseg.training.checkpoint import load_checkpoint, save_checkpoint, save_weights
 
@@ -27,7 +27,7 @@ def read_folders(folders: Sequence[str]) -> list[np.ndarray]:
     paths = sorted(p for f in folders for p in Path(f).glob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png"))
     if not paths:
         raise InputError(f"--images must be folders with .jpg or .png files, got none in {', '.join(folders)}")
-    return [(read_image(path) * 255).round().astype(np.uint8) for path in tqdm(paths, desc="images", disable=None)]
+    return [read_pixels(path) for path in tqdm(paths, desc="images", disable=None)]
 
 
 def make_batch(
@@ -92,6 +92,7 @@ def train_denoiser(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Train the denoiser as the arguments say."""
     parser = argparse.ArgumentParser(prog="python -m certiseg.training.denoise", description=__doc__)
     parser.add_argument("--images", nargs="+", required=True, metavar="FOLDER", help="folders of .jpg or .png files")
     parser.add_argument("--out", type=Path, required=True, help="the safetensors file to write")

@@ -13,7 +13,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Process:
-    """This process among all: rank 0 of 1 unless torchrun started several."""
+    """One process among all: rank 0 of 1 unless torchrun started several."""
 
     rank: int = 0
     world: int = 1

@@ -9,56 +9,54 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
 from certiseg.datasets import open_training_pair
 from certiseg.datasets.base import Dataset, Sample
-from certiseg.engines.device import limited_threads
 from certiseg.errors import InputError
-from certiseg.training.augment import Augmentation
-from certiseg.training.batches import Plan, prefetch, read_all
+from certiseg.models.device import limited_threads
+from certiseg.models.outputs import tensor_of
+from certiseg.training.batches import Batch, BatchPlan, load_batches, read_all
 from certiseg.training.checkpoint import load_checkpoint, save_checkpoint, save_weights, start_from
 from certiseg.training.config import TrainConfig
 from certiseg.training.curves import Board, draw_curves, write_csv
 from certiseg.training.distributed import Process, join_processes
-from certiseg.training.ema import Average
 from certiseg.training.losses import class_weights, segmentation_loss
 from certiseg.training.mixture import open_mixture
 from certiseg.training.network import build_network, check_outputs
-from certiseg.training.schedule import learning_rate_share
+from certiseg.training.optimisation import average_of, make_optimizer, make_schedule
+from certiseg.training.precision import prepare_bfloat16
 from certiseg.training.validate import validate
 
 CHECKPOINT, CURVES, BEST, LAST = "checkpoint.pt", "curves.csv", "best.safetensors", "last.safetensors"
 
 
 @dataclass
-class Run:
+class TrainingRun:
     """The state of a run: what a checkpoint stores, and what is rebuilt from the config."""
 
     config: TrainConfig
     process: Process
     classes: tuple[str, ...]
-    plan: Plan
+    plan: BatchPlan
     held_out: list[Sample]
     network: nn.Module
     optimizer: torch.optim.Optimizer
-    average: Average
+    schedule: LRScheduler
+    average: AveragedModel
     weights: Tensor | None
     sets: Sequence[tuple[int, ...]] = ()
     epoch: int = 0
     rows: list[dict[str, float]] = field(default_factory=list)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """One pass over the images unless the config says otherwise."""
-        per_step = self.config.batch_size * self.process.world
-        return self.config.steps_per_epoch or max(1, len(self.plan.samples) // per_step)
 
 
 def train(config: TrainConfig, data: tuple[Dataset, Dataset] | None = None) -> list[dict[str, float]]:
@@ -72,15 +70,18 @@ def train(config: TrainConfig, data: tuple[Dataset, Dataset] | None = None) -> l
         if config.resume:
             _restore(run)
         wanted = config.tensorboard and process.first
-        board = Board(config.folder / "tensorboard", wanted=wanted, first_step=run.epoch * run.steps_per_epoch)
+        board = Board(config.folder / "tensorboard", wanted=wanted, first_step=run.epoch * run.plan.steps_per_epoch)
         trained = process.wrap(run.network)
-        while run.epoch < min(config.epochs, config.stop_after or config.epochs):
-            _one_epoch(run, trained, board)
+        last = min(config.epochs, config.stop_after or config.epochs)
+        first_step, last_step = (epoch * run.plan.steps_per_epoch for epoch in (run.epoch, last))
+        batches = load_batches(run.plan, first_step, last_step, workers=config.workers)
+        while run.epoch < last:
+            _one_epoch(run, trained, batches, board)
         board.close()
         return run.rows
 
 
-def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Process) -> Run:
+def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Process) -> TrainingRun:
     if not config.resume and (config.folder / CHECKPOINT).exists():
         raise InputError(f"out must be a folder without a run, got {config.out}; add --resume to go on with it")
     train_set, val_set = data
@@ -88,62 +89,43 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
     mixture = open_mixture(config.also, classes=train_set.classes)
     torch.manual_seed(config.seed)
     network = build_network(config.model, num_classes=len(train_set.classes))
+    fresh = [name for name, _ in network.named_parameters()]
     if config.init:
         fitted, fresh = start_from(network, config.init)
         _say(process, f"{fitted} tensors from {config.init}; new: {', '.join(fresh) or 'none'}")
+    if config.bfloat16:
+        prepare_bfloat16(network)
     smallest = min((sample.image.shape[:2] for sample in held_out), key=min)
     check_outputs(network, num_classes=len(train_set.classes), size=smallest)
     config.folder.mkdir(parents=True, exist_ok=True)
-    augmentation = Augmentation(config.crop, config.scale, config.aspect, config.flip, config.colour)
-    plan = Plan(
-        samples,
-        augmentation,
-        config.batch_size,
-        config.seed,
-        config.sigma,
-        noise=config.noise,
-        noisy_share=config.noisy_share,
-        rank=process.rank,
-        world=process.world,
-        beside=mixture.kinds,
-        even=config.even,
-        paste=config.paste,
-    )
-    return Run(
+    plan = BatchPlan(config, samples, mixture.others, rank=process.rank, world=process.world)
+    optimizer = make_optimizer(config, network, fresh=fresh)
+    steps = config.epochs * plan.steps_per_epoch
+    return TrainingRun(
         config=config,
         process=process,
         classes=train_set.classes,
         plan=plan,
         held_out=held_out,
         network=network,
-        optimizer=_optimizer(config, network),
-        average=Average(network, decay=config.ema),
+        optimizer=optimizer,
+        schedule=make_schedule(config, optimizer, steps=steps),
+        average=average_of(network, decay=config.ema),
         weights=class_weights(samples, num_classes=len(train_set.classes), power=config.class_weight_power),
         sets=mixture.sets,
     )
 
 
-def _optimizer(config: TrainConfig, network: nn.Module) -> torch.optim.Optimizer:
-    # Biases and BatchNorm are not decayed.
-    groups = [
-        {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    if config.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=config.lr)
-    return torch.optim.SGD(groups, lr=config.lr, momentum=0.9, nesterov=True)
-
-
-def _one_epoch(run: Run, trained: nn.Module, board: Board) -> None:
+def _one_epoch(run: TrainingRun, trained: nn.Module, batches: Iterator[Batch], board: Board) -> None:
     started = time.monotonic()
-    loss, rate = _train_steps(run, trained)
+    loss, rate = _train_steps(run, trained, islice(batches, run.plan.steps_per_epoch))
     run.epoch += 1
-    row: dict[str, float] = {"epoch": run.epoch, "step": run.epoch * run.steps_per_epoch, "learning_rate": rate}
+    row: dict[str, float] = {"epoch": run.epoch, "step": run.epoch * run.plan.steps_per_epoch, "learning_rate": rate}
     row["train_loss"] = run.process.mean(loss)
-    run.process.share(run.average.network)
+    run.process.share(run.average.module)
     for kind, sigma in (("clean", 0.0), ("noisy", run.config.sigma)):
         scores = validate(
-            run.average.network,
+            run.average.module,
             run.held_out,
             num_classes=len(run.classes),
             sigma=sigma,
@@ -159,56 +141,69 @@ def _one_epoch(run: Run, trained: nn.Module, board: Board) -> None:
     run.process.wait()
 
 
-def _train_steps(run: Run, trained: nn.Module) -> tuple[float, float]:
+def _train_steps(run: TrainingRun, trained: nn.Module, batches: Iterable[Batch]) -> tuple[float, float]:
     """The steps of one epoch; returns the mean loss and the last learning rate."""
-    config, count = run.config, run.steps_per_epoch
-    first, total = run.epoch * count, config.epochs * count
+    config, count = run.config, run.plan.steps_per_epoch
     trained.train()
     losses = torch.zeros((), dtype=torch.float64)
     rate = config.lr
     shown = config.progress and run.process.first
-    batches = prefetch(run.plan, first, first + count)
     bar = tqdm(batches, f"epoch {run.epoch + 1}/{config.epochs}", count, disable=not shown, mininterval=1)
-    for step, batch in enumerate(bar, first):
-        rate = config.lr * learning_rate_share(step, total, schedule=config.schedule, warmup=config.warmup)
-        for group in run.optimizer.param_groups:
-            group["lr"] = rate
+    for step, batch in enumerate(bar, run.epoch * count):
+        rate = float(run.schedule.get_last_lr()[0])
         torch.manual_seed(_step_seed(config.seed, step, run.process.rank))  # dropout
-        logits = trained(batch.images)
-        loss = segmentation_loss(
-            logits, batch.labels, weights=run.weights, ohem=config.ohem, at=config.loss_at, sets=run.sets
-        )
+        with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
+            outputs = trained(batch.images)
+        loss = _loss(run, outputs, batch.labels)
         run.optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(run.network.parameters(), 5.0)
         run.optimizer.step()
-        run.average.update(run.network, step)
+        run.schedule.step()
+        run.average.update_parameters(run.network)
         losses += loss.detach()
         if step % 10 == 0:
             bar.set_postfix(loss=f"{loss.item():.3f}")
     return float(losses) / count, rate
 
 
+def _loss(run: TrainingRun, outputs: Tensor | Mapping[str, Tensor], labels: Tensor) -> Tensor:
+    """The loss of the scores and, where the network gives auxiliary ones, their loss with its weight."""
+    config = run.config
+
+    def loss_of(scores: Tensor) -> Tensor:
+        return segmentation_loss(
+            scores.float(), labels, weights=run.weights, ohem=config.ohem, at=config.loss_at, sets=run.sets
+        )
+
+    auxiliary = outputs.get("aux") if isinstance(outputs, Mapping) else None
+    loss = loss_of(tensor_of(outputs))
+    return loss if auxiliary is None else loss + config.aux_weight * loss_of(auxiliary)
+
+
 def _step_seed(seed: int, step: int, rank: int) -> int:
     return (seed * 1_000_003 + step * 1009 + rank) % 2**63
 
 
-def _record(run: Run, board: Board) -> None:
+def _record(run: TrainingRun, board: Board) -> None:
     """Write the checkpoint last but for pictures: what a resume reads is then always complete."""
     folder, row = run.config.folder, run.rows[-1]
     facts: dict[str, Any] = {"epoch": run.epoch, "config": run.config.decisive(), "scores": row}
+    facts["trained_size"] = run.plan.image_size
     half = run.config.half
-    save_weights(folder / LAST, run.average.network, classes=run.classes, half=half, **facts)
+    save_weights(folder / LAST, run.average.module, classes=run.classes, half=half, **facts)
     if _merit(row) >= max(_merit(earlier) for earlier in run.rows):
-        save_weights(folder / BEST, run.average.network, classes=run.classes, half=half, **facts)
+        save_weights(folder / BEST, run.average.module, classes=run.classes, half=half, **facts)
     state = {
         "config": json.dumps(run.config.decisive()),
         "world": run.process.world,
         "epoch": run.epoch,
         "rows": run.rows,
         "network": run.network.state_dict(),
-        "average": run.average.network.state_dict(),
+        "average": run.average.module.state_dict(),
+        "averaged": int(run.average.n_averaged),
         "optimizer": run.optimizer.state_dict(),
+        "schedule": run.schedule.state_dict(),
     }
     save_checkpoint(folder / CHECKPOINT, state)
     write_csv(folder / CURVES, run.rows)
@@ -226,7 +221,7 @@ def _merit(row: dict[str, float]) -> float:
     return row["clean_pixel_accuracy"] + row["noisy_pixel_accuracy"]
 
 
-def _restore(run: Run) -> None:
+def _restore(run: TrainingRun) -> None:
     path = run.config.folder / CHECKPOINT
     if not path.exists():
         return
@@ -241,8 +236,10 @@ def _restore(run: Run) -> None:
             "give the same value or another --out"
         )
     run.network.load_state_dict(state["network"])
-    run.average.network.load_state_dict(state["average"])
+    run.average.module.load_state_dict(state["average"])
+    run.average.n_averaged.fill_(state["averaged"])
     run.optimizer.load_state_dict(state["optimizer"])
+    run.schedule.load_state_dict(state["schedule"])
     run.epoch, run.rows = state["epoch"], state["rows"]
     _say(run.process, f"resumed after epoch {run.epoch}")
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from certiseg.datasets.base import VOID, Sample
+from certiseg.hierarchy import VOID
+
+if TYPE_CHECKING:
+    from certiseg.datasets.base import Sample
 
 WEIGHT_RANGE = (0.4, 4.0)
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from certiseg.datasets import NAMES, open_dataset
-from certiseg.datasets.base import VOID, Sample
+from certiseg.datasets.base import Sample
 from certiseg.errors import InputError
+from certiseg.hierarchy import VOID
 from certiseg.training.batches import read_all
-
-STREETS = 200
-"""How many streets are drawn, which takes about a minute."""
 
 # What the classes of a data set say in those of CamVid; what is not named says nothing (void).
 _MOVABLE = (
@@ -39,9 +37,9 @@ MEANINGS: dict[str, dict[str, tuple[str, ...]]] = {
 
 @dataclass
 class Mixture:
-    """The samples beside the main ones, each kind with its share of all draws, and the label sets they use."""
+    """The samples of other data sets, each list with its share of the draws, and the label sets they use."""
 
-    kinds: list[tuple[float, list[Sample]]] = field(default_factory=list)
+    others: list[tuple[float, list[Sample]]] = field(default_factory=list)
     sets: list[tuple[int, ...]] = field(default_factory=list)
 
 
@@ -50,14 +48,14 @@ def open_mixture(entries: Sequence[str], *, classes: Sequence[str]) -> Mixture:
     mixture = Mixture()
     for entry in entries:
         name, share, root = parse_entry(entry)
-        dataset = open_dataset(name, root, split="train", first=STREETS if name == "streets" else None)
+        dataset = open_dataset(name, root, split="train")
         table = np.full(256, VOID, np.uint8)
         for index, source in enumerate(dataset.classes):
             table[index] = _code(source, name, classes, mixture.sets)
         if (table == VOID).all():
             raise InputError(f"also must share classes with the data set to learn, got none in {name}; leave it out")
         samples = [Sample(s.name, s.image, table[s.label]) for s in read_all(dataset) if s.label is not None]
-        mixture.kinds.append((share, samples))
+        mixture.others.append((share, samples))
     return mixture
 
 

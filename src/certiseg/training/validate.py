@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from certiseg.datasets.base import VOID, Sample
+from certiseg.hierarchy import VOID
+from certiseg.models.outputs import tensor_of
+from certiseg.scores import pooled_scores, sums_of_confusion
 from certiseg.training.augment import add_noise
 from certiseg.training.batches import stream
 from certiseg.training.losses import segmentation_loss
+
+if TYPE_CHECKING:
+    from certiseg.datasets.base import Sample
 
 VALIDATION = 4  # stream of the seed, apart from the training noise
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Scores pooled over all labelled pixels; the means run over the classes that occur in the ground truth."""
+class ValidationScores:
+    """Scores over all labelled pixels, as in `certiseg.scores`."""
 
     loss: float
     pixel_accuracy: float
     mean_accuracy: float
+    """Over the classes that occur in the ground truth."""
     miou: float
+    """Over the classes that occur in the ground truth or in the prediction."""
 
 
 def validate(
@@ -37,7 +46,7 @@ def validate(
     seed: int = 0,
     rank: int = 0,
     world: int = 1,
-) -> Scores:
+) -> ValidationScores:
     """Scores at full size under noise of that sigma; image i always gets the same noise."""
     confusion = torch.zeros(num_classes, num_classes, dtype=torch.int64)
     loss = torch.zeros(2, dtype=torch.float64)
@@ -58,7 +67,7 @@ def _predict(network: nn.Module, sample: Sample, index: int, *, sigma: float, se
     image = sample.image.astype(np.float32) / np.float32(255)
     noisy = add_noise(image, stream(seed, VALIDATION, index), sigma=sigma)
     assert sample.label is not None
-    logits = network(torch.from_numpy(noisy)[None].permute(0, 3, 1, 2))
+    logits = tensor_of(network(torch.from_numpy(noisy)[None].permute(0, 3, 1, 2)))
     return logits, torch.from_numpy(sample.label.astype(np.int64))[None]
 
 
@@ -69,16 +78,7 @@ def count_pairs(label: Tensor, predicted: Tensor, *, num_classes: int) -> Tensor
     return torch.bincount(pairs, minlength=num_classes**2).view(num_classes, num_classes)
 
 
-def scores_of(confusion: np.ndarray, *, loss: float) -> Scores:
+def scores_of(confusion: NDArray[np.int64], *, loss: float) -> ValidationScores:
     """The scores of a confusion matrix (classes, classes)."""
-    truth, predicted, right = confusion.sum(1), confusion.sum(0), np.diag(confusion)
-    occurs = truth > 0
-    if not occurs.any():
-        return Scores(loss, float("nan"), float("nan"), float("nan"))
-    union = (truth + predicted - right)[occurs]
-    return Scores(
-        loss=loss,
-        pixel_accuracy=float(right.sum() / truth.sum()),
-        mean_accuracy=float((right[occurs] / truth[occurs]).mean()),
-        miou=float((right[occurs] / union).mean()),
-    )
+    found = pooled_scores(sums_of_confusion(confusion))  # where all is certified, cCIG is the mean accuracy
+    return ValidationScores(loss, *(float(found[name]) for name in ("accuracy", "ccig", "miou")))

@@ -1,21 +1,30 @@
-"""What somebody chose on the page: parsed strictly, and compared with what the run fixed beforehand."""
+"""What was chosen on the page: parsed strictly, and compared with what the run fixed beforehand."""
 
 from __future__ import annotations
 
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from certiseg.certificate import METHODS, Certificate, Settings
 from certiseg.errors import InputError
-from certiseg.stats.correction import CORRECTIONS
-from certiseg.viewer.shelf import Promise, Shelf, is_dropped
+from certiseg.planning import least_draws
+from certiseg.settings import CertificateSettings, typed
+from certiseg.stats.anytime import anytime_test
+from certiseg.stats.binomial import binomial_test
+from certiseg.viewer.run_reader import RunReader, is_upload
+from certiseg.words import COMPARISON, EXPLORATION, PROMISE
+
+if TYPE_CHECKING:
+    from certiseg.certificate import Certificate
+    from certiseg.runs.manifest import Manifest
 
 _LONGEST = 200
 """Characters of a value."""
-NAMES = ("image", "sigma", "n", "method", "tau", "alpha", "correction", "k", "test", "thresholds", "level", "max_set")
+_KINDS = get_type_hints(CertificateSettings)
+_OF_VOTES = ("max_set", "snapshots", "threat", "anchors")
+"""Settings of the draws that a recipe does not name: they follow from its certificate, or from its own options."""
 
 
 @dataclass(frozen=True)
@@ -25,50 +34,53 @@ class Choice:
     image: str
     sigma: float
     n: int
-    options: tuple[tuple[str, Any], ...]
-    """Keyword arguments of `certify`."""
+    settings: CertificateSettings
 
 
 def parse_choice(query: Mapping[str, str], *, also: Sequence[str] = ()) -> Choice:
-    """The choice of a query; anything unknown, over-long or odd is one sentence."""
+    """The choice of a query; unknown names and values that are too long or break a rule are refused."""
     for name, value in query.items():
-        if name not in NAMES and name not in also:
+        if name not in ("image", "sigma", "n", *_KINDS, *also):
             raise InputError(f"query must use known names, got {name[:40]!r}")
         if len(value) > _LONGEST:
             raise InputError(f"{name} must be at most {_LONGEST} characters, got {len(value)}")
-    options: dict[str, Any] = {
-        "method": one_of(query, "method", METHODS),
-        "tau": number(query, "tau"),
-        "alpha": number(query, "alpha"),
-        "correction": one_of(query, "correction", CORRECTIONS),
-        "test": one_of(query, "test", ("fixed", "anytime")),
-    }
-    for name in ("k", "level", "max_set"):
-        if name in query:
-            options[name] = whole(query, name)
-    if "thresholds" in query:
-        parts = query["thresholds"].split(",")
-        options["thresholds"] = tuple(number({"thresholds": part}, "thresholds") for part in parts)
-    return Choice(text(query, "image"), number(query, "sigma"), whole(query, "n"), tuple(sorted(options.items())))
+    settings = CertificateSettings(**{name: _value(query, name) for name in _KINDS if name in query})
+    return Choice(text(query, "image"), number(query, "sigma"), whole(query, "n"), settings)
+
+
+def _value(query: Mapping[str, str], name: str) -> Any:
+    """A setting as the type of its field says."""
+    kinds = get_args(_KINDS[name]) or (_KINDS[name],)
+    if int in kinds:
+        return whole(query, name)
+    if float in kinds:
+        return number(query, name)
+    if tuple[float, ...] in kinds:
+        return tuple(number({name: part}, name) for part in query[name].split(","))
+    return query[name]
 
 
 def text(query: Mapping[str, str], name: str) -> str:
+    """A value of the query, which must be there."""
     if name not in query:
         raise InputError(f"query must have {name}, got none")
     return query[name]
 
 
 def number(query: Mapping[str, str], name: str) -> float:
+    """A finite number of the query."""
+    given = text(query, name)
     try:
-        value = float(text(query, name))
+        value = float(given)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{name} must be a number, got {query[name][:40]!r}")
+        raise InputError(f"{name} must be a number, got {given[:40]!r}")
     return value
 
 
 def whole(query: Mapping[str, str], name: str) -> int:
+    """A whole number of the query, of nine digits at most."""
     value = text(query, name)
     if not (value.isascii() and value.isdigit() and len(value) <= 9):
         raise InputError(f"{name} must be a whole number, got {value[:40]!r}")
@@ -76,21 +88,19 @@ def whole(query: Mapping[str, str], name: str) -> int:
 
 
 def one_of(query: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+    """A value of the query that is one of a few."""
     value = text(query, name)
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value[:40]!r}")
     return value
 
 
-def differences(certificate: Certificate, promises: Sequence[Promise]) -> list[str]:
-    """How a certificate differs from the nearest one that was fixed beforehand; empty if it is one of those."""
-    votes, settings = certificate.votes, certificate.settings
-    here = {"sigma": votes.sigma, "n": votes.n, **vars(settings)}
-    lists = []
-    for promise in promises:
-        there = {"sigma": promise.sigma, "n": promise.n, **vars(promise.settings)}
-        lists.append([_difference(name, here[name], there[name]) for name in here if here[name] != there[name]])
-    return min(lists, key=lambda found: (any(words.startswith("method") for words in found), len(found)))
+def role(certificate: Certificate, fixed: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What a certificate is, and how it differs from the nearest of those that were fixed, the promise first."""
+    here = {"sigma": certificate.votes.sigma, "n": certificate.votes.n, **asdict(certificate.settings)}
+    lists = [[_difference(k, here[k], there[k]) for k in here if here[k] != there[k]] for there in fixed]
+    nearest = min(lists, key=lambda found: (any(words.startswith("method") for words in found), len(found)))
+    return {"role": EXPLORATION if nearest else COMPARISON if lists[0] else PROMISE, "differs": nearest}
 
 
 def _difference(name: str, here: Any, there: Any) -> str:
@@ -105,7 +115,7 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def method_text(settings: Settings) -> str:
+def method_text(settings: CertificateSettings) -> str:
     """A method as `certiseg evaluate --methods` takes it."""
     if settings.method == "level":
         return f"level:{settings.level}"
@@ -114,27 +124,45 @@ def method_text(settings: Settings) -> str:
     return f"sets:{settings.max_set}" if settings.method == "sets" else settings.method
 
 
+def _typed_threat(manifest: Manifest) -> list[str]:
+    """The options of the run's threat; nothing for l2."""
+    if manifest.threat.law == "none":
+        return []
+    facts = {name: value for name, value in manifest.threat.pack()[0].items() if value is not None}
+    words = [
+        "--threat",
+        facts.pop("name"),
+        *(word for name, value in facts.items() for word in (f"--{name}", repr(value))),
+    ]
+    return words if manifest.up_to is None else [*words, "--up-to", repr(manifest.up_to)]
+
+
 def command(
-    shelf: Shelf, name: str, certificate: Certificate, *, selection: Sequence[str], model: Sequence[str]
+    reader: RunReader, name: str, certificate: Certificate, *, selection: Sequence[str], model: Sequence[str]
 ) -> str:
     """The command that turns an exploration into a certificate: the same settings on draws that nobody has seen.
 
     selection: the options that choose the run's images. model: those that choose its model.
     """
-    votes, settings, manifest = certificate.votes, certificate.settings, shelf.manifest
-    common = ["--sigma", f"{votes.sigma:g}", "--alpha", f"{settings.alpha:g}", "--correction", settings.correction]
-    if settings.correction == "kfwer":
-        common += ["--kfwer-k", str(settings.k)]
-    common += ["--test", settings.test, "--n0", str(votes.n0), "--seed", str(manifest.seed + 1)]
-    common += ["--batch-size", str(manifest.batch_size), "--temperature", f"{manifest.temperature:g}"]
-    common += ["--noise", votes.noise, *model]
-    if not is_dropped(name):
-        run = ["certiseg", "evaluate", *selection, "--setting", f"{votes.n}:{settings.tau:g}"]
-        return shlex.join([*run, "--methods", method_text(settings), *common, "--out", f"{shelf.folder.path}-chosen"])
-    one = ["certiseg", "certify", str(shelf.dropped_path(name, ".png")), "--method", settings.method]
-    one += ["-n", str(votes.n), "--tau", f"{settings.tau:g}"]
-    if settings.thresholds:
-        one += ["--thresholds", ",".join(f"{t:g}" for t in settings.thresholds)]
-    for flag, value in (("--level", settings.level), ("--max-set", settings.max_set)):
-        one += [] if value is None else [flag, str(value)]
-    return shlex.join([*one, *common, "--out", "certified"])
+    votes, settings, manifest = certificate.votes, certificate.settings, reader.manifest
+    model = [*_typed_threat(manifest), *model]
+    n = _enough_draws(certificate)
+    sampling = replace(manifest.sampling(votes.sigma), n=n, snapshots=(), seed=manifest.seed + 1)
+    if is_upload(name):
+        words = ["certiseg", "certify", str(reader.upload_path(name, ".png")), *typed(settings)]
+        return shlex.join([*words, *typed(sampling, without=_OF_VOTES), *model, "--out", "certified"])
+    words = ["certiseg", "evaluate", *selection, "--setting", f"{n}:{settings.tau!r}"]
+    words += ["--methods", method_text(settings)]
+    words += typed(settings, without=("method", "tau", "thresholds", "level", "max_set"))
+    words += [*typed(sampling, without=("n", *_OF_VOTES)), *model]
+    return shlex.join([*words, "--out", f"{reader.folder.path}-chosen"])
+
+
+def _enough_draws(certificate: Certificate) -> int:
+    """The draws of a certificate, or the fewest with which its settings could certify anything."""
+    votes, settings = certificate.votes, certificate.settings
+    make = binomial_test if settings.test == "fixed" else anytime_test
+    least = least_draws(make, settings.tau, settings.alpha / certificate.tested)
+    if least is None:
+        raise InputError(f"tau and alpha must allow a certificate, got {settings.tau:g} and {settings.alpha:g}")
+    return max(votes.n, least)

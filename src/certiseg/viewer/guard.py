@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
+import logging
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from certiseg.errors import InputError
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+
+from certiseg.viewer.server import check_token, is_loopback
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LONGEST_ADDRESS = 4096
 _SAFE_METHODS = ("GET", "HEAD")
@@ -27,51 +32,27 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name stands for this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def check_token(host: str, token: str | None) -> None:
-    """Refuse to be reachable from elsewhere without a token, and tokens that can be guessed."""
-    if token is None and not is_loopback(host):
-        raise InputError(f"--token must be given for --host {host}: the page would be open to the network")
-    if token is not None and not (len(token) >= 12 and token.isascii() and token.isalnum()):
-        raise InputError("--token must be at least 12 letters and digits; for example from `openssl rand -hex 16`")
-
 
 class Guard:
     """ASGI middleware in front of everything."""
 
-    def __init__(self, app: App, *, host: str = "127.0.0.1", token: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, host: str = "127.0.0.1", token: str | None = None) -> None:
         check_token(host, token)
         self.app, self.host, self.token = app, host, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
+        app, refusal = self.app, self._refusal(scope, Headers(scope=scope))
         if refusal is not None:
-            await _answer(send, *refusal)
+            status, sentence = refusal
+            app = JSONResponse({"error": sentence}, status, {"connection": "close"})
         elif self._entering(scope):
             cookie = f"{_cookie_name(scope)}={self.token}; HttpOnly; SameSite=Strict; Path=/"
-            await _answer(send, 303, "welcome", {"location": "/", "set-cookie": cookie})
-        else:
-            await self.app(scope, receive, _with_headers(send))
+            app = JSONResponse(None, 303, {"connection": "close", "location": "/", "set-cookie": cookie})
+        await _answer(app, scope, receive, _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Status and sentence of a request that is not let in."""
         if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > _LONGEST_ADDRESS:
             return 414, f"the address must be at most {_LONGEST_ADDRESS} characters"
@@ -109,7 +90,7 @@ class Guard:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         return _same(given, self.token)
 
-    def _knows_token(self, scope: Scope, headers: dict[str, str]) -> bool:
+    def _knows_token(self, scope: Scope, headers: Headers) -> bool:
         try:
             cookie = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(scope))
         except CookieError:
@@ -134,20 +115,30 @@ def _same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
 
 
+async def _answer(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """The answer of an application; what it did not foresee is one sentence for the page, and a trace in the log."""
+    begun = False
+
+    async def noted(message: Message) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, noted)
+    except Exception:
+        logging.getLogger(__name__).exception("%s %s", scope["method"], scope["path"])
+        if begun:
+            raise
+        await JSONResponse({"error": "the server failed; its log says where"}, 500)(scope, receive, send)
+
+
 def _with_headers(send: Send) -> Send:
-    async def wrapped(message: MutableMapping[str, Any]) -> None:
+    async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
-            known = {name.lower() for name, _ in message.get("headers", [])}
-            added = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in known]
-            message = {**message, "headers": [*message.get("headers", []), *added]}
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return wrapped
-
-
-async def _answer(send: Send, status: int, sentence: str, headers: dict[str, str] | None = None) -> None:
-    body = json.dumps({"error": sentence}).encode()
-    given = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
-    listed = [(n.encode(), v.encode()) for n, v in {**given, **HEADERS, **(headers or {})}.items()]
-    await send({"type": "http.response.start", "status": status, "headers": listed})
-    await send({"type": "http.response.body", "body": body})

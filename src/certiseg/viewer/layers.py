@@ -1,7 +1,7 @@
-"""From a certificate to what the page draws: numbers as JSON and maps as raw bytes, in one answer.
+"""What the page draws of a certificate: numbers as JSON and maps as raw bytes, in one answer.
 
-4 bytes: length of the JSON (little endian); the JSON, padded with spaces to a multiple of 8; then each layer of
-`layers` in turn, row by row, little endian, padded to a multiple of 8. The browser colours them.
+An answer is the length of the JSON (4 bytes), the JSON, and the maps that its `layers` lists, row by row. Everything is
+little endian, and each part is padded to a multiple of 8 bytes. The browser colours the maps.
 """
 
 from __future__ import annotations
@@ -9,18 +9,28 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.certificate import Certificate
+from certiseg.analysis.drawing import method_name
 from certiseg.errors import InputError
-from certiseg.scores import VOID, evaluate
+from certiseg.hierarchy import VOID
+from certiseg.scores import score
+from certiseg.viewer.choice import method_text
 from certiseg.viewer.reasons import reason_map
+from certiseg.words import LOW_AGREEMENT, agreement_words
 
-LAYERS = ("vertex", "radius", "reason")
+if TYPE_CHECKING:
+    from certiseg.certificate import Certificate
+
+LAYERS: dict[str, Callable[[Certificate], NDArray[Any]]] = {
+    "vertex": lambda certificate: certificate.vertex,
+    "radius": lambda certificate: np.nan_to_num(certificate.radius_map).astype(np.float32),
+    "reason": reason_map,
+}
 SIDES = ("within", "excludes")
 
 
@@ -28,9 +38,13 @@ def numbers(certificate: Certificate, truth: NDArray[np.integer] | None) -> dict
     """What the page says about a certificate besides its map."""
     vertices = len(certificate.hierarchy.vertices)
     shares = np.bincount(certificate.vertex.reshape(-1).astype(np.intp) + 2, minlength=vertices + 2)
-    scores = None if truth is None else evaluate(certificate, truth)
+    scores = None if truth is None else score(certificate, truth)
     return {
+        "name": method_name(method_text(certificate.settings)),
         "radius": certificate.radius,
+        "end": certificate.range[1],
+        "threat": certificate.votes.threat.name,
+        "extent": certificate.extent,
         "critical": certificate.critical,
         "n": certificate.votes.n,
         "n0": certificate.votes.n0,
@@ -39,27 +53,27 @@ def numbers(certificate: Certificate, truth: NDArray[np.integer] | None) -> dict
         "stopped": certificate.votes.stopped,
         "tested": certificate.tested,
         "abstain": certificate.abstain_rate,
-        "cig": None if scores is None or math.isnan(scores.cig) else scores.cig,
-        "accuracy": None if scores is None or math.isnan(scores.accuracy) else scores.accuracy,
+        **{name: _known(getattr(scores, name, None)) for name in ("cig", "accuracy", "wrong", "set_size")},
+        "agreement": certificate.agreement,
+        "agreement_words": agreement_words(certificate.agreement),
+        "agrees_little": certificate.agreement is not None and certificate.agreement < LOW_AGREEMENT,
         "root_share": float(shares[0]) / certificate.tested,
         "shares": [float(count) / certificate.tested for count in shares[2:]],
     }
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
 
 
 def layers_of(
     certificate: Certificate, names: list[str], highlight: tuple[int, str] | None = None
 ) -> dict[str, NDArray[Any]]:
     """The maps that were asked for, by name; `mask` marks the highlighted pixels."""
-    made: dict[str, NDArray[Any]] = {}
     for name in names:
-        if name == "vertex":
-            made[name] = certificate.vertex
-        elif name == "radius":
-            made[name] = np.nan_to_num(certificate.radius_map).astype(np.float32)
-        elif name == "reason":
-            made[name] = reason_map(certificate)
-        else:
+        if name not in LAYERS:
             raise InputError(f"layers must be among {', '.join(LAYERS)}, got {name[:40]!r}")
+    made = {name: LAYERS[name](certificate) for name in names}
     if highlight is not None:
         vertex, side = highlight
         certified = certificate.within if side == "within" else certificate.excludes

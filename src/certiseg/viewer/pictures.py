@@ -1,20 +1,24 @@
-"""The photographs behind a run: a run keeps none, so they come from the data set, or from what was dropped."""
+"""The photographs of a run: it keeps none, so they come from its data set, or from the uploads."""
 
 from __future__ import annotations
 
 import io
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from certiseg.analysis.drawing import colour_labels
-from certiseg.datasets import open_dataset
+from certiseg.datasets import Dataset, open_dataset
 from certiseg.errors import InputError
-from certiseg.images import read_image
+from certiseg.images import read_pixels, shown
 from certiseg.noise import image_key
-from certiseg.viewer.shelf import Bounded, NotFound, Shelf, is_dropped
+from certiseg.render.colours import colour_labels
+from certiseg.viewer.cache import BoundedCache
+from certiseg.viewer.run_reader import NotFound, RunReader, is_upload
+
+if TYPE_CHECKING:
+    import numpy as np
 
 THUMBNAIL = (168, 126)
 
@@ -22,18 +26,17 @@ THUMBNAIL = (168, 126)
 class Pictures:
     """Photographs and thumbnails, as PNG."""
 
-    def __init__(self, shelf: Shelf, root: str | None = None) -> None:
-        self.shelf, self.root = shelf, root
-        self._pngs = Bounded(64 << 20, len)
-        self._thumbnails = Bounded(16 << 20, len)
+    def __init__(self, reader: RunReader, root: str | None = None) -> None:
+        self.reader, self.root = reader, root
+        self._pngs = BoundedCache[bytes](64 << 20, len)
+        self._thumbnails = BoundedCache[bytes](16 << 20, len)
 
     @cached_property
-    def dataset(self) -> Any:
+    def dataset(self) -> Dataset | str:
         """The data set of the run, or the sentence that says why it cannot be opened."""
-        manifest = self.shelf.manifest
+        manifest = self.reader.manifest
         try:
-            first = 10_000 if manifest.dataset == "streets" else None
-            return open_dataset(manifest.dataset, self.root, split=manifest.split, first=first)
+            return open_dataset(manifest.dataset, self.root, split=manifest.split)
         except InputError as error:
             return str(error)
 
@@ -44,39 +47,39 @@ class Pictures:
 
     def png(self, name: str) -> bytes:
         """The photograph of an image."""
-        return self._pngs.get(self.shelf.require(name), lambda: _png(self._pixels(name)))
+        return self._pngs.get(self.reader.require(name), lambda: _png(self._pixels(name)))
 
     def thumbnail(self, name: str) -> bytes:
         """A small picture: the photograph, or the ground truth in colours where there is none."""
-        return self._thumbnails.get(self.shelf.require(name), lambda: _png(self._for_thumbnail(name), THUMBNAIL))
+        return self._thumbnails.get(self.reader.require(name), lambda: _png(self._for_thumbnail(name), THUMBNAIL))
 
     def _for_thumbnail(self, name: str) -> NDArray[np.uint8]:
         try:
             return self._pixels(name)
         except NotFound:
-            truth = self.shelf.truth(name)
+            truth = self.reader.truth(name)
             if truth is None:
                 raise
-            return np.asarray(colour_labels(truth, self.shelf.tree), np.uint8)
+            return colour_labels(truth, self.reader.tree)
 
     def _pixels(self, name: str) -> NDArray[np.uint8]:
-        if is_dropped(name):
-            path = self.shelf.inside(self.shelf.dropped_path(name, ".png"))
-            return (read_image(path) * 255).round().astype(np.uint8)
+        if is_upload(name):
+            return read_pixels(self.reader.inside(self.reader.upload_path(name, ".png")))
         if isinstance(self.dataset, str):
             raise NotFound(f"{name}: its photograph must be in the data set, but {self.missing}")
         if name not in self.dataset.names:
             raise NotFound(f"{name}: must be in the data set, but it is not; check --root")
-        image = np.asarray(self.dataset[self.dataset.names.index(name)].image)
-        manifest = self.shelf.manifest
-        votes = self.shelf.votes(name, manifest.sigmas[0], manifest.draws[-1])
-        if votes.image_key not in (None, image_key(read_image(image))):
+        image = self.dataset[self.dataset.names.index(name)].image
+        manifest = self.reader.manifest
+        votes = self.reader.votes(name, manifest.sigmas[0], manifest.draws[-1])
+        picture = votes.open(image)
+        if votes.image_key not in (None, image_key(picture.pixels)):
             raise NotFound(f"{name}: the data set's image must be the certified one, but it differs; check --root")
-        return image
+        return shown(picture)
 
     def selection(self) -> list[str]:
         """The options of `certiseg evaluate` that choose the run's images from its data set."""
-        manifest = self.shelf.manifest
+        manifest = self.reader.manifest
         options = [manifest.dataset]
         if manifest.dataset != "streets":
             options += ["--root", self.root or "DATA"]
@@ -99,8 +102,6 @@ def _first_and_every(names: tuple[str, ...], chosen: tuple[str, ...]) -> list[st
 
 
 def _png(pixels: NDArray[np.uint8], size: tuple[int, int] | None = None) -> bytes:
-    from PIL import Image
-
     picture = Image.fromarray(pixels)
     if size is not None:
         picture.thumbnail(size)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.certificate import Certificate
+from certiseg.analysis.drawing import method_name
 from certiseg.errors import InputError
-from certiseg.scores import VOID
+from certiseg.hierarchy import VOID
+from certiseg.viewer.choice import method_text
 from certiseg.viewer.reasons import REASONS, draws_needed
+
+if TYPE_CHECKING:
+    from certiseg.certificate import Certificate
 
 _MOST_CLASSES = 5
 
@@ -27,6 +31,7 @@ def describe(
     order = np.argsort(-counts.astype(np.int64), kind="stable")[:_MOST_CLASSES]
     radius = float(certificate.radius_map[row, column])
     return {
+        "name": method_name(method_text(certificate.settings)),
         "row": row,
         "column": column,
         "n": votes.n,
@@ -47,10 +52,10 @@ def describe(
 def path_of(certificate: Certificate, row: int, column: int) -> list[dict[str, Any]]:
     """The candidate's path to the root: each distinct vertex with the levels it stands for and its votes."""
     votes, tree = certificate.votes, certificate.hierarchy
-    counts = votes.counts[row, column]
+    counts = _counts(certificate, row, column)
     path: list[dict[str, Any]] = []
     for level, vertex in enumerate(tree.ancestors[int(votes.candidate[row, column])]):
-        hits = int(counts[tree.members[vertex]].sum())
+        hits = int(counts[:, tree.members[vertex]].sum(axis=1).min())
         name = tree.vertices[int(vertex)]
         if path and path[-1]["name"] == name:
             path[-1]["last_level"] = level
@@ -59,11 +64,17 @@ def path_of(certificate: Certificate, row: int, column: int) -> list[dict[str, A
     return [{**link, "passes": _passes(certificate, link["votes"])} for link in path]
 
 
+def _counts(certificate: Certificate, row: int, column: int) -> NDArray[np.int64]:
+    """(anchors, C): the votes of a pixel at every anchor that the certificate rests on; the worst one decides."""
+    apart = certificate.votes.by_anchor
+    return np.array([apart[k].counts[row, column] for k in certificate.covered.used], np.int64)
+
+
 def sets_of(certificate: Certificate, row: int, column: int) -> list[dict[str, Any]]:
     """The best ranked class, the two best, ..., with their votes."""
     votes, tree = certificate.votes, certificate.hierarchy
     ranking = votes.ranking[row, column].astype(np.intp)
-    hits = np.cumsum(votes.counts[row, column][ranking].astype(np.int64))
+    hits = np.cumsum(_counts(certificate, row, column)[:, ranking], axis=1).min(axis=0)
     names = [tree.vertices[int(member)] for member in ranking]
     return [
         {"size": size, "added": names[size - 1], "votes": int(k), "passes": _passes(certificate, int(k))}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.analysis.drawing import BLUE, GREEN, ORANGE, RED, YELLOW
-from certiseg.certificate import Certificate
-from certiseg.certify import NothingCertifiable, certify
+from certiseg.render.colours import BLUE, GREEN, ORANGE, RED, YELLOW
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.binomial import MAX_DRAWS, binomial_test
-from certiseg.stats.nested import CHAIN_CORRECTIONS
+from certiseg.stats.correction import CHAIN_CORRECTIONS
+from certiseg.viewer.run_reader import certify_quietly
+
+if TYPE_CHECKING:
+    from certiseg.certificate import Certificate
 
 TIMES = (2, 4, 16)
-"""How many times the draws are tried."""
+"""Multiples of the draws that are tried."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ REASONS = (
     Reason(5, RED, "up to 16 times the draws, if the shares stay"),
     Reason(6, "#3c3c46", "nothing: the model itself wavers under noise"),
 )
-"""0 stands for a certified pixel. The colours are Okabe and Ito's, told apart by nearly everybody."""
+"""0 stands for a certified pixel."""
 
 
 def reason_map(certificate: Certificate) -> NDArray[np.uint8]:
@@ -53,13 +55,14 @@ def reason_map(certificate: Certificate) -> NDArray[np.uint8]:
 def last_hits(certificate: Certificate) -> NDArray[np.int64]:
     """Votes of every abstained pixel for the broadest label that was tested there."""
     votes, chosen = certificate.votes, certificate.abstained
-    counts = votes.counts[chosen].astype(np.int64)
+    apart = votes.by_anchor
+    counts = np.array([apart[k].counts[chosen] for k in certificate.covered.used], np.int64)
     if certificate.settings.method == "sets":
         members = votes.ranking[chosen][:, : certificate.settings.max_set].astype(np.intp)
-        return np.take_along_axis(counts, members, axis=1).sum(axis=1)
+        return np.asarray(np.take_along_axis(counts, members[None], axis=2).sum(axis=2).min(axis=0))
     tree = certificate.hierarchy
     tested = tree.ancestors[votes.candidate[chosen], certificate.level[chosen]]
-    return (counts * tree.members[tested]).sum(axis=1)
+    return np.asarray((counts * tree.members[tested]).sum(axis=2).min(axis=0))
 
 
 def draws_needed(certificate: Certificate, hits: int, *, most: int = MAX_DRAWS) -> int | None:
@@ -97,15 +100,5 @@ def _by(certificate: Certificate, method: str) -> Certificate:
     """The same votes at the same tau and alpha by a chain method, over all its labels."""
     settings = certificate.settings
     correction = settings.correction if settings.correction in CHAIN_CORRECTIONS else "bonferroni"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NothingCertifiable)
-        return certify(
-            certificate.votes,
-            certificate.hierarchy,
-            method="nested" if method == "nested" else "sets",
-            tau=settings.tau,
-            alpha=settings.alpha,
-            correction=correction,
-            test=settings.test,
-            region=certificate.region,
-        )
+    chosen = asdict(settings) | {"method": method, "correction": correction, "max_set": None}
+    return certify_quietly(certificate.votes, certificate.hierarchy, region=certificate.region, **chosen)

@@ -1,14 +1,32 @@
-"""Serve the application on a socket of one's own choice, and open a browser there."""
+"""Where the application listens, and who may reach it; serving it, and opening a browser there."""
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import threading
 import webbrowser
 from typing import Any
 
 from certiseg.errors import InputError
-from certiseg.viewer.guard import is_loopback
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name stands for this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_token(host: str, token: str | None) -> None:
+    """Refuse to be reachable from elsewhere without a token, and tokens that can be guessed."""
+    if token is None and not is_loopback(host):
+        raise InputError(f"--token must be given for --host {host}: the page would be open to the network")
+    if token is not None and not (len(token) >= 12 and token.isascii() and token.isalnum()):
+        raise InputError("--token must be at least 12 letters and digits; for example from `openssl rand -hex 16`")
 
 
 def open_socket(host: str, port: int) -> socket.socket:

@@ -3,7 +3,6 @@
 import { byId, make } from "./elements.js";
 import { change, state } from "./state.js";
 
-const METHODS = { segcertify: "SegCertify", level: "Level", adaptive: "Adaptive", nested: "Nested", sets: "Sets" };
 const WORDS = {
   segcertify: "the candidate class, or nothing",
   level: "the vertex at one level of the hierarchy",
@@ -22,7 +21,7 @@ export class Controls {
   }
 
   methods() {
-    this.buttons = Object.entries(METHODS).map(([method, name], index) =>
+    this.buttons = this.run.all_methods.map(({ method, name }, index) =>
       make("button", { type: "button", text: name, "data-method": method, "aria-keyshortcuts": String(index + 1),
         title: `${name}: ${WORDS[method]} (key ${index + 1})`, onclick: () => this.pick(method) }));
     this.words = make("p", { class: "quiet words" });
@@ -133,5 +132,3 @@ export function nextLevel(run) {
   const level = state.method === "level" ? (state.level + 1) % run.num_levels : state.level;
   change({ method: "level", level });
 }
-
-export const METHOD_NAMES = METHODS;

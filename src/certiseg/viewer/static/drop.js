@@ -2,7 +2,6 @@
 
 import { ask, send } from "./api.js";
 import { byId, percent } from "./elements.js";
-import { METHOD_NAMES } from "./controls.js";
 
 export class Dropper {
   constructor(run, { chosen, onGrow, onDone }) {
@@ -66,6 +65,7 @@ export class Dropper {
   async follow(drop) {
     this.id = drop.id;
     byId("drop-progress").hidden = false;
+    this.card();
     let shown = -1;
     while (drop.state === "drawing") {
       await new Promise((resolve) => setTimeout(resolve, 150));
@@ -87,15 +87,17 @@ export class Dropper {
   progress(drop) {
     byId("drop-bar").value = drop.made / drop.total;
     const certified = drop.maps.vertex ? `, ${percent(1 - drop.abstain)} certified` : "";
-    byId("drop-state").textContent = `${METHOD_NAMES[drop.method]}: ${drop.made} of ${drop.total} draws${certified}`;
+    byId("drop-state").textContent = `${nameOf(this.run, drop)}: ${drop.made} of ${drop.total} draws${certified}`;
   }
 
   end(drop) {
+    this.card();
     if (drop.state === "done") {
       const image = `dropped/${drop.name}`;
       const link = byId("drop-link");
       link.hidden = false;
       link.href = `/api/certificate?${new URLSearchParams({ image })}`;
+      this.card();
       this.onDone(image, drop);
       return;
     }
@@ -109,5 +111,13 @@ export class Dropper {
 
   error(text) {
     byId("drop-error").textContent = text;
+    this.card();
+  }
+
+  // The card is there while it has something to say.
+  card() {
+    byId("drop-now").hidden = byId("drop-progress").hidden && byId("drop-link").hidden && !byId("drop-error").textContent;
   }
 }
+
+export const nameOf = (run, { method }) => run.all_methods.find((known) => known.method === method).name;

@@ -1,19 +1,23 @@
 // What is known about the pixel under the pointer.
 
-import { byId, make, percent, rgb, swatch } from "./elements.js";
+import { byId, down, make, percent, rgb, swatch } from "./elements.js";
 
 export class Inspector {
   constructor(run) {
     this.colours = new Map(run.vertices.map(({ name, colour }) => [name, colour]));
     this.root = byId("inspector");
-    this.empty = [...this.root.children];
+    this.card = this.root.parentElement;
   }
 
   clear() {
-    this.root.replaceChildren(...this.empty);
+    this.card.hidden = true;
   }
 
-  show(pixel, { pinned, map }) {
+  // left, top: in which half of the stage the pixel lies; the card takes the other one.
+  show(pixel, { pinned, map, left, top }) {
+    this.card.hidden = false;
+    this.card.classList.toggle("at-right", left);
+    this.card.classList.toggle("at-bottom", top);
     const labels = pixel.certified;
     const title = labels.length ? labels.join(" or ") : "abstained";
     const head = make("div", { class: "pixel-head" }, [
@@ -21,7 +25,7 @@ export class Inspector {
       make("h2", { id: "pixel-title", text: title }),
       make("span", { class: "quiet", text: `${map}, row ${pixel.row}, column ${pixel.column}${pinned ? ", pinned" : ""}` })]);
     const facts = [["ground truth", pixel.truth], ["model without noise", pixel.prediction],
-      ["radius", pixel.radius === null ? null : pixel.radius.toFixed(4)],
+      ["radius", pixel.radius === null ? null : down(pixel.radius, 4)],
       ["lead of the candidate", pixel.gap.toFixed(3)]].filter(([, value]) => value !== null);
     const list = make("dl", { class: "facts" }, facts.map(([name, value]) =>
       make("div", {}, [make("dt", { text: name }), make("dd", { text: value })])));

@@ -1,9 +1,7 @@
 // What the colours mean, below the maps.
 
-import { byId, make, percent, rgb, swatch } from "./elements.js";
+import { byId, down, make, percent, rgb, swatch } from "./elements.js";
 import { hexColour, largest } from "./paint.js";
-
-const MOST_LABELS = 7;
 
 export function showLegend(run, answer, colours) {
   const ways = { label: byLabel, radius: byRadius, reason: byReason };
@@ -14,14 +12,13 @@ function entry(colour, text) {
   return make("span", { class: "entry" }, [swatch(colour), make("span", { text })]);
 }
 
-// The labels that cover most of the map; the tree has them all.
+// Every label of the map, those that cover most of it first.
 function byLabel(run, answer) {
   const order = answer.shares.map((share, id) => ({ share, id })).filter(({ share }) => share > 0);
   order.sort((a, b) => b.share - a.share);
-  const entries = order.slice(0, MOST_LABELS).map(({ id }) => entry(run.vertices[id].colour, run.vertices[id].name));
-  if (order.length > MOST_LABELS) entries.push(make("span", { class: "quiet", text: `and ${order.length - MOST_LABELS} more` }));
+  const entries = order.map(({ id, share }) => entry(run.vertices[id].colour, `${run.vertices[id].name} ${percent(share)}`));
   if (answer.root_share > 0) entries.push(entry(run.colours.root, "set under no vertex"));
-  return [...entries, entry(null, `abstained ${percent(answer.abstain)}`)];
+  return [entry(null, `abstained ${percent(answer.abstain)}`), ...entries];
 }
 
 function byRadius(run, answer) {
@@ -30,10 +27,11 @@ function byRadius(run, answer) {
   const stops = run.colours.heat.filter((_, index) => index % 15 === 0).map(rgb);
   bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   const mark = make("span", { class: "scale-mark", title: "R" });
-  mark.style.left = `${Math.min(1, answer.radius / top) * 100}%`;
+  mark.style.left = `${Math.min(1, answer.end / top) * 100}%`;
   bar.append(mark);
   const ends = make("div", { class: "scale-ends" }, [make("span", { text: "0" }),
-    make("span", { text: `R = ${answer.radius.toFixed(3)} at the mark` }), make("span", { text: top.toFixed(3) })]);
+    make("span", { text: `${answer.threat === "l2" ? "R" : "t"} = ${down(answer.end, 3)} at the mark` }),
+    make("span", { text: top.toFixed(3) })]);
   return [make("div", { class: "scale" }, [bar, ends]), entry(null, "no radius"),
     make("p", { class: "quiet", text: answer.radius_statement })];
 }

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { byId, make, percent } from "./elements.js";
-import { change, state } from "./state.js";
+import { state, toImage } from "./state.js";
 
 export class ImageList {
   constructor(run) {
@@ -54,7 +54,7 @@ export class ImageList {
     const picture = make("img", { src: `/api/thumbnail?${new URLSearchParams({ image: image.name })}`, alt: "",
       loading: "lazy", width: 72, height: 54 });
     const button = make("button", { type: "button", class: "image", "data-image": image.name,
-      "aria-current": image.name === state.image ? "true" : null, onclick: () => change({ image: image.name }) }, [
+      "aria-current": image.name === state.image ? "true" : null, onclick: () => toImage(image.name) }, [
       picture, make("span", { class: "image-words" }, [make("span", { class: "image-name", text: image.name }),
         ...facts.map((text) => make("span", { class: "quiet", text }))])]);
     return make("li", {}, [button]);
@@ -65,7 +65,7 @@ export class ImageList {
       const here = button.dataset.image === state.image;
       if (here) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
-      if (here) button.scrollIntoView({ block: "nearest", inline: "nearest" });
+      if (here) keepInSight(byId("image-list"), button);
     }
   }
 
@@ -73,6 +73,13 @@ export class ImageList {
     const names = this.shown().map(({ name }) => name);
     if (!names.length) return;
     const place = (names.indexOf(state.image) + by + names.length) % names.length;
-    change({ image: names[place] });
+    toImage(names[place]);
   }
+}
+
+// Scrolls the list alone: the page stays where its reader is.
+function keepInSight(list, { offsetLeft: x, offsetTop: y, offsetWidth: wide, offsetHeight: tall }) {
+  const nearest = (now, start, end, shown) => Math.max(Math.min(now, start), end - shown);
+  list.scrollLeft = nearest(list.scrollLeft, x, x + wide, list.clientWidth);
+  list.scrollTop = nearest(list.scrollTop, y, y + tall, list.clientHeight);
 }

@@ -1,8 +1,8 @@
 // The page: what is chosen, what the server answers, and who shows it.
 
 import { ask, Lane } from "./api.js";
-import { Controls, METHOD_NAMES, nextLevel } from "./controls.js";
-import { Dropper } from "./drop.js";
+import { Controls, nextLevel } from "./controls.js";
+import { Dropper, nameOf } from "./drop.js";
 import { byId, make, percent, press } from "./elements.js";
 import { Inspector } from "./inspector.js";
 import { listenToKeys } from "./keys.js";
@@ -10,28 +10,28 @@ import { showLegend } from "./legend.js";
 import { ImageList } from "./list.js";
 import { Painter } from "./paint.js";
 import { Stage } from "./stage.js";
-import { change, choice, fromAddress, onChange, state } from "./state.js";
+import { change, choice, COLOURS, followHistory, fromAddress, LAYOUTS, onChange, remember, state, toImage } from "./state.js";
 import { Tree } from "./tree.js";
 
 const LAYERS = { label: "vertex", radius: "vertex,radius", reason: "vertex,reason" };
-const COLOURS = Object.keys(LAYERS);
+const ROLES = { promise: "The promise of this run", comparison: "A comparison, not the promise",
+  exploration: "Exploration: not a certificate" };
 const PLAIN = { truth: "Ground truth", prediction: "Model without noise" };
 
-const run = await ask("/api/run");
+const run = await ask("/api/run").catch(unusable);
 const painter = new Painter(run);
 const list = new ImageList(run);
 const controls = new Controls(run);
 const tree = new Tree(run);
 const inspector = new Inspector(run);
-const stage = new Stage(byId("stage"), { onPoint: point, onPin: pin });
+const stage = new Stage(byId("stage"), { onPoint: point, onPin: pin, onView: (view) => remember({ view }) });
 const answers = {};
-let pinned = null;
 let pointed = null;
 let growing = false;
 
 const lanes = {
   a: new Lane("/api/map", "a", { onAnswer: showA, onError: (text) => { complain(text); askB(); } }),
-  b: new Lane("/api/map", "b", { onAnswer: showB, onError: complain }),
+  b: new Lane("/api/map", "b", { onAnswer: showB, onError: (text) => { complain(text); stage.busy = false; } }),
   pixel: new Lane("/api/pixel", "p", { onAnswer: showPixel, onError: () => inspector.clear() }),
 };
 const dropper = new Dropper(run, { chosen: promised, onGrow: grow, onDone: dropped });
@@ -58,12 +58,12 @@ function settingsOf({ setting, method }) {
     ...method.settings };
 }
 
-function reset() {
+function reset(step = true) {
   const entry = entryOf(state.image);
   if (entry.dropped) {
     const { sigma, n, settings } = entry.summary;
-    change({ sigma, n, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null)) });
-  } else change(settingsOf(promised()));
+    change({ sigma, n, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null)) }, { step });
+  } else change(settingsOf(promised()), { step });
 }
 
 function isOfRun() {
@@ -79,12 +79,10 @@ onChange((changed) => {
 
 async function openImage() {
   const entry = entryOf(state.image);
-  pin(null);
   list.mark();
   growing = false;
-  if (entry.dropped || !isOfRun() || state.test !== run.methods[0].settings.test) reset();
+  if (entry.dropped || !isOfRun() || state.test !== run.methods[0].settings.test) reset(false);
   else refresh();
-  stage.fit();
   await showPhoto(entry);
 }
 
@@ -97,10 +95,18 @@ function refresh() {
   press(document.querySelectorAll("[data-layout]"), "layout", state.layout);
   byId("colours").value = state.colours;
   byId("other").value = state.other;
+  byId("pane").value = state.pane;
+  byId("pane-label").hidden = state.layout !== "single";
   byId("split-label").hidden = state.layout !== "swipe";
-  stage.layout(state.layout);
+  byId("split").value = stage.splitAt = state.split;
+  byId("opacity").value = state.opacity;
+  stage.root.style.setProperty("--opacity", state.opacity);
+  stage.layout(state.layout, state.pane);
+  stage.show(state.view);
+  showPin();
   if (growing) return;
   started = performance.now();
+  stage.busy = true;
   lanes.a.ask({ ...choice(), ...shown() });
   askPixel();
 }
@@ -109,7 +115,7 @@ let started = 0;
 
 // Pane B follows when A is painted: side by side on few cores both would be late.
 function askB() {
-  if (state.other in PLAIN) showLabels("b", state.other);
+  if (state.other in PLAIN) showLabels("b", state.other).then(() => (stage.busy = false));
   else lanes.b.ask({ ...choice(run.methods.find(({ text }) => text === state.other).settings), ...shown() });
 }
 
@@ -126,23 +132,23 @@ function showA(answer, query) {
   stage.setSize(answer.width, answer.height);
   painter.certified(stage.panes.a.map, answer, query.layers.split(",")[1] ?? "label");
   Object.assign(stage.panes.a.map.dataset, { tau: query.tau, method: query.method });
-  stage.title("a", `A: ${METHOD_NAMES[query.method]}${query.method === "level" ? ` ${query.level}` : ""}`, scoresOf(answer));
+  stage.title("a", `A: ${answer.name}`, scoresOf(answer));
   document.body.dataset.milliseconds = (performance.now() - started).toFixed(1);
   controls.show({ max: answer.max_set, stopped: answer.stopped });
   tree.show(answer);
   showLegend(run, answer, query.layers.split(",")[1] ?? "label");
-  showNumbers("a", answer, METHOD_NAMES[query.method]);
+  showNumbers("a", answer, answer.name);
   showBanner(answer);
   askB();
 }
 
 function showB(answer, query) {
+  stage.busy = false;
   if (query.image !== state.image || growing || state.other in PLAIN) return;
   answers.b = answer;
   painter.certified(stage.panes.b.map, answer, query.layers.split(",")[1] ?? "label");
-  const name = run.methods.find(({ text }) => text === state.other).name;
-  stage.title("b", `B: ${name}`, scoresOf(answer));
-  showNumbers("b", answer, name);
+  stage.title("b", `B: ${answer.name}`, scoresOf(answer));
+  showNumbers("b", answer, answer.name);
 }
 
 async function showLabels(pane, which) {
@@ -153,8 +159,8 @@ async function showLabels(pane, which) {
   const canvas = stage.panes[pane].map;
   canvas.hidden = entryOf(image).dropped;
   if (entryOf(image).dropped) return;
-  const answer = await ask("/api/labels", { image, which });
-  if (image !== state.image) return;
+  const answer = await ask("/api/labels", { image, which }).catch(({ message }) => stage.note(pane, message));
+  if (!answer || image !== state.image) return;
   stage.setSize(answer.width, answer.height);
   painter.truth(canvas, answer);
 }
@@ -167,39 +173,62 @@ async function showPhoto(entry) {
   if (missing) return stage.setPhoto(null);
   const picture = new Image();
   picture.src = `/api/picture?${new URLSearchParams({ image: entry.name })}`;
-  await picture.decode();
-  if (state.image !== entry.name) return;
+  const shown = await picture.decode().then(() => true, () => stage.note("photo", "its photograph cannot be read"));
+  if (!shown || state.image !== entry.name) return;
   stage.setPhoto(picture);
   document.body.dataset.photo = entry.name;
 }
 
 function scoresOf(answer) {
-  const cig = answer.cig === null ? "" : `CIG ${answer.cig.toFixed(3)}, `;
-  return `${cig}abstained ${percent(answer.abstain)}`;
+  const known = answer.cig === null ? "" : `CIG ${answer.cig.toFixed(3)}, wrong ${percent(answer.wrong)}, `;
+  return `${known}abstained ${percent(answer.abstain)}`;
 }
+
+const shownPercent = (value) => (value === null ? "–" : percent(value));
 
 function showNumbers(which, answer, name) {
   const votes = answer.critical === null ? "more than all" : `${answer.critical} of ${answer.n}`;
   const cells = [percent(answer.abstain, 2), answer.cig === null ? "–" : answer.cig.toFixed(4),
-    answer.accuracy === null ? "–" : percent(answer.accuracy), votes, answer.radius.toFixed(4)];
+    shownPercent(answer.accuracy), shownPercent(answer.wrong), answer.set_size === null ? "–" : answer.set_size.toFixed(2),
+    shownPercent(answer.agreement), votes, answer.extent];
   const row = byId(`numbers-${which}`);
   row.replaceChildren(make("th", { scope: "row", text: `${which.toUpperCase()}: ${name}` }),
     ...cells.map((text) => make("td", { text })));
 }
 
 function showBanner(answer) {
-  const exploring = answer.differs.length > 0;
-  byId("banner").classList.toggle("exploring", exploring);
-  byId("banner-title").textContent = exploring ? "Exploring: not a certificate" : "A certificate of this run";
+  const exploring = answer.role === "exploration";
+  const apart = !exploring && state.colours === "radius" && !answer.radius_is_joint;
+  setRole(apart ? "exploration" : answer.role);
+  byId("banner-title").textContent = apart ? "Radii: a statement of their own, not the certificate" : ROLES[answer.role];
   const few = answer.critical === null ? [`${answer.n} draws are too few to certify anything here`] : [];
-  byId("banner-text").textContent = [...few, ...(exploring ? answer.differs : [run.promise])].join(", ");
+  const words = exploring ? answer.differs : [apart ? answer.radius_statement : beside(answer)];
+  byId("banner-text").textContent = [...few, ...words].join(", ");
+  warn(answer);
   byId("recipe-button").hidden = !exploring;
   byId("reset-button").hidden = !exploring;
   byId("claim-button").hidden = exploring;
 }
 
+// What stands beside the title: the guarantee, or why it is not the promise.
+function beside(answer) {
+  if (answer.role === "promise") return run.promise;
+  if (answer.earlier) return `this image was uploaded before, and keeping the best is exploration; on its own: ${run.promise}`;
+  const { method, setting } = run.promised;
+  return `from the same draws as the promise, ${method} at sigma = ${setting.sigma}, n = ${setting.n}, tau = ${setting.tau}`;
+}
+
+function setRole(role) {
+  for (const name of Object.keys(ROLES)) byId("banner").classList.toggle(name, name === role);
+}
+
+function warn(answer) {
+  byId("warning").hidden = !answer.agrees_little;
+  byId("warning").textContent = answer.agrees_little ? answer.agreement_words : "";
+}
+
 function complain(text) {
-  byId("banner").classList.add("exploring");
+  setRole("exploration");
   byId("banner-title").textContent = "Not possible";
   byId("banner-text").textContent = text;
   byId("recipe-button").hidden = byId("claim-button").hidden = true;
@@ -210,21 +239,23 @@ function complain(text) {
 
 function point(pixel, pane) {
   pointed = pixel ? { ...pixel, pane } : null;
-  if (!pinned) stage.point(pixel);
-  if (!pinned && !pixel) inspector.clear();
+  if (!state.pin) stage.point(pixel);
+  if (!state.pin && !pixel) inspector.clear();
   askPixel();
 }
 
 function pin(pixel, pane = "a") {
-  pinned = pixel ? { ...pixel, pane } : null;
-  stage.root.classList.toggle("pinned", Boolean(pinned));
-  stage.point(pixel);
-  if (pixel) askPixel();
-  else inspector.clear();
+  change({ pin: pixel ? { ...pixel, pane } : null });
+}
+
+function showPin() {
+  stage.root.classList.toggle("pinned", Boolean(state.pin));
+  stage.point(state.pin ?? pointed);
+  if (!state.pin && !pointed) inspector.clear();
 }
 
 function askPixel() {
-  const at = pinned ?? pointed;
+  const at = state.pin ?? pointed;
   if (!at || growing) return;
   const other = at.pane === "b" && !(state.other in PLAIN);
   const method = other ? run.methods.find(({ text }) => text === state.other).settings : null;
@@ -232,12 +263,14 @@ function askPixel() {
 }
 
 function showPixel(pixel, query) {
-  if (!pinned && !pointed) return;
-  inspector.show(pixel, { pinned: Boolean(pinned), map: METHOD_NAMES[query.method] });
+  const at = state.pin ?? pointed;
+  if (!at) return;
+  const { left, top } = stage.halfOf(at);
+  inspector.show(pixel, { pinned: Boolean(state.pin), map: pixel.name, left, top });
 }
 
 function movePixel(down, right) {
-  const at = pinned ?? { row: Math.floor(stage.size.height / 2), column: Math.floor(stage.size.width / 2), pane: "a" };
+  const at = state.pin ?? { row: Math.floor(stage.size.height / 2), column: Math.floor(stage.size.width / 2), pane: "a" };
   const row = Math.min(stage.size.height - 1, Math.max(0, at.row + down));
   pin({ row, column: Math.min(stage.size.width - 1, Math.max(0, at.column + right)) }, at.pane);
 }
@@ -251,8 +284,10 @@ function grow(drop) {
   painter.certified(stage.panes.a.map, drop, "label");
   for (const name of ["photo", "truth", "b"]) stage.panes[name].map.hidden = name !== "photo";
   stage.title("a", `A: ${drop.name}, ${drop.shown_draws} draws`, scoresOf({ ...drop, cig: null }));
-  showNumbers("a", drop, METHOD_NAMES[drop.method]);
+  showNumbers("a", drop, nameOf(run, drop));
   tree.show(drop);
+  setRole(null);
+  warn(drop);
   byId("banner-title").textContent = "Drawing";
   byId("banner-text").textContent = `${drop.name}: valid whenever it is stopped (anytime test)`;
   for (const id of ["recipe-button", "reset-button", "claim-button"]) byId(id).hidden = true;
@@ -261,7 +296,7 @@ function grow(drop) {
 async function dropped(image) {
   growing = false;
   await list.load();
-  change({ image: image ?? state.image, highlight: null });
+  change({ image: image ?? state.image, highlight: null, pin: null, view: null });
 }
 
 // -- the rest of the page -----------------------------------------------------------------------------------------
@@ -282,8 +317,7 @@ async function recipe() {
 }
 
 function escape() {
-  pin(null);
-  if (state.highlight !== null) change({ highlight: null });
+  if (state.pin || state.highlight !== null) change({ pin: null, highlight: null });
 }
 
 function listen() {
@@ -296,40 +330,54 @@ function listen() {
     stage.panes.b.map.hidden = false;
     change({ other: event.target.value });
   });
-  byId("opacity").addEventListener("input", (event) => stage.root.style.setProperty("--opacity", event.target.value));
-  byId("split").addEventListener("input", (event) => (stage.splitAt = event.target.value));
+  byId("pane").addEventListener("change", (event) => change({ pane: event.target.value }));
+  byId("opacity").addEventListener("input", ({ target }) => {
+    stage.root.style.setProperty("--opacity", target.value);
+    remember({ opacity: Number(target.value) });
+  });
+  byId("split").addEventListener("input", ({ target }) => {
+    stage.splitAt = target.value;
+    remember({ split: Number(target.value) });
+  });
   byId("zoom-in").addEventListener("click", () => stage.zoomBy(1.5));
   byId("zoom-out").addEventListener("click", () => stage.zoomBy(1 / 1.5));
   byId("zoom-fit").addEventListener("click", () => stage.fit());
   byId("recipe-button").addEventListener("click", recipe);
-  byId("reset-button").addEventListener("click", reset);
+  byId("reset-button").addEventListener("click", () => reset());
   byId("claim-button").addEventListener("click", () => words("What is promised", answers.a.claim));
   byId("copy").addEventListener("click", () => navigator.clipboard.writeText(byId("words-command").textContent));
   listenToKeys({ escape, movePixel, step: (by) => list.step(by),
-    method: (index) => controls.pick(run.all_methods[index]),
+    method: (index) => controls.pick(run.all_methods[index].method),
     single: { l: () => nextLevel(run), "?": () => byId("help").showModal(), "+": () => stage.zoomBy(1.5),
       "-": () => stage.zoomBy(1 / 1.5), 0: () => stage.fit(),
-      g: () => change({ layout: state.layout === "grid" ? "swipe" : "grid" }),
+      g: () => change({ layout: LAYOUTS[(LAYOUTS.indexOf(state.layout) + 1) % LAYOUTS.length] }),
       c: () => change({ colours: COLOURS[(COLOURS.indexOf(state.colours) + 1) % COLOURS.length] }) } });
 }
 
 async function begin() {
   document.title = `${run.name} – certiseg`;
   byId("run-name").textContent = run.name;
-  byId("run-facts").textContent = `${run.dataset} · ${run.model} · ${run.promise}`;
+  byId("run-facts").textContent = `${run.dataset} · ${run.model} · promise: ${run.promised.method}, ${run.promise}`;
   const others = [...run.methods.map(({ text, name }) => [text, name]), ...Object.entries(PLAIN)];
   byId("other").append(...others.map(([value, text]) => make("option", { value, text })));
   await list.load();
-  const nested = run.methods.find(({ settings }) => settings.method === "nested") ?? run.methods[0];
-  const other = run.methods.find(({ settings }) => settings.method !== nested.settings.method)?.text ?? "truth";
-  Object.assign(state, { other, method: nested.settings.method }, settingsOf({ setting: run.settings[0], method: nested }));
-  const wanted = fromAddress();
-  const known = { image: entryOf(wanted.image) ? wanted.image : list.images[0].name };
-  if (wanted.other && !others.some(([value]) => value === wanted.other)) wanted.other = other;
-  stage.splitAt = 0.5;
+  const method = run.methods.find(({ text }) => text === run.promised.method);
+  const other = run.methods.find(({ settings }) => settings.method !== method.settings.method)?.text ?? "truth";
+  Object.assign(state, { other, method: method.settings.method }, settingsOf({ setting: run.promised.setting, method }));
+  const known = { image: entryOf, highlight: (id) => run.vertices[id], other: (name) => others.some(([value]) => value === name) };
+  const isKnown = (name, value) => !(name in known) || Boolean(known[name](value));
+  const wanted = fromAddress(isKnown);
+  if (innerWidth < 600) state.layout = "single";
   listen();
-  change({ ...(known.image === wanted.image ? wanted : {}), ...known });
+  followHistory(isKnown);
+  change(wanted.image ? wanted : { image: list.images[0].name }, { step: false });
+}
+
+// Without the run there is nothing to show but why.
+function unusable({ message }) {
+  document.querySelector("main").replaceChildren(make("p", { class: "card error", role: "alert", text: message }));
+  return new Promise(() => {});
 }
 
 globalThis.certiseg = { state, change, lanes, stage, answers };
-await begin();
+await begin().catch(unusable);

@@ -1,12 +1,14 @@
 // The panes in the middle: photograph, ground truth and two certified maps, zoomed and panned in step.
 
 import { make } from "./elements.js";
+import { LAYOUTS } from "./state.js";
 
 const PANES = { photo: "Image", truth: "Ground truth", a: "A", b: "B" };
 
 export class Stage {
-  constructor(root, { onPoint, onPin }) {
+  constructor(root, { onPoint, onPin, onView }) {
     this.root = root;
+    this.onView = onView;
     this.onPoint = onPoint;
     this.onPin = onPin;
     this.size = { width: 4, height: 3 };
@@ -59,10 +61,15 @@ export class Stage {
     this.panes[name].note.textContent = text ?? "";
   }
 
-  layout(name) {
-    this.root.classList.toggle("grid", name === "grid");
-    this.root.classList.toggle("swipe", name === "swipe");
+  // single: the pane that is then shown alone.
+  layout(name, single) {
+    for (const layout of LAYOUTS) this.root.classList.toggle(layout, name === layout);
+    for (const [pane, { pane: figure }] of Object.entries(this.panes)) figure.classList.toggle("chosen", pane === single);
     this.place();
+  }
+
+  set busy(value) {
+    this.root.setAttribute("aria-busy", String(value));
   }
 
   // Every pane shows the same part of the image.
@@ -90,6 +97,17 @@ export class Stage {
     }
   }
 
+  // In which half of the stage a pixel of a pane is seen.
+  halfOf({ row, column, pane }) {
+    const wanted = [this.panes[this.hovered ?? pane], ...Object.values(this.panes)];
+    const box = wanted.find(({ view }) => view.clientWidth).view.getBoundingClientRect();
+    const all = this.root.getBoundingClientRect();
+    const scale = (box.width / this.size.width) * this.view.zoom;
+    const x = box.left + box.width / 2 + (column + 0.5 - this.view.x * this.size.width) * scale;
+    const y = box.top + box.height / 2 + (row + 0.5 - this.view.y * this.size.height) * scale;
+    return { left: x < all.left + all.width / 2, top: y < all.top + all.height / 2 };
+  }
+
   point(pixel) {
     this.pixel = pixel;
     this.placeCursor();
@@ -105,6 +123,13 @@ export class Stage {
     const half = 0.5 / zoom;
     const inside = (value) => Math.min(1 - half, Math.max(half, value));
     this.view = { zoom, x: inside(x), y: inside(y) };
+    this.place();
+    this.onView(zoom === 1 ? null : this.view);
+  }
+
+  // Come back to a view that was kept, without telling.
+  show(view) {
+    this.view = view ?? { zoom: 1, x: 0.5, y: 0.5 };
     this.place();
   }
 
@@ -166,6 +191,7 @@ export class Stage {
   }
 
   onMove(name, view, event) {
+    this.hovered = name;
     const before = this.pointers.get(event.pointerId);
     if (!before) {
       this.onPoint(this.pixelAt(view, event), this.paneUnder(name, view, event));

@@ -68,7 +68,7 @@ export class Tree {
     }
     const name = this.run.vertices[state.highlight].name;
     const share = maps.mask.reduce((sum, value) => sum + value, 0) / maps.mask.length;
-    const words = state.side === "within" ? `certified to be ${name}` : `proven that there is no ${name}`;
+    const words = state.side === "within" ? `the smoothed model answers ${name}, whatever the perturbation up to R` : `the smoothed model does not answer ${name}, whatever the perturbation up to R`;
     line.textContent = `${percent(share)} of the pixels: ${words}`;
   }
 }

@@ -1,0 +1,114 @@
+"""What `certify` and `evaluate` do with --calibration: sets that hold the truth, by one noisy pass per image."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from certiseg.archive import write_atomically
+from certiseg.attack.settings import AttackSettings
+from certiseg.cli.calibrate import chosen_data, require_classes
+from certiseg.cli.options import check_output_folder, model_and_hierarchy, output_folder
+from certiseg.errors import InputError
+from certiseg.render.figures import figure_bytes
+
+if TYPE_CHECKING:
+    import argparse
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from certiseg.truth.answer import TruthSets
+
+IDLE = (
+    *("sigma", "n0", "n", "temperature", "noise", "stop_undecided", "n_max", "batch_size"),
+    *("threat_name", "scale", "airlight", "depth", "up_to", "region"),
+    *("objects", "least_area", "area", "instances", "keep_maps", "measures_only"),
+    *("method", "tau", "alpha", "correction", "k", "test", "thresholds", "level", "max_set", "radius"),
+)
+"""Options of `certify` that have no effect beside a calibration, which fixes all that they would."""
+
+
+def refuse_idle(args: argparse.Namespace) -> None:
+    """Refuse options that the calibration settles: whoever gave one expects an effect."""
+    for name, default in args.defaults.items():
+        if getattr(args, name, default) != default:
+            flag = {"n": "-n", "threat_name": "--threat", "k": "--kfwer-k"}.get(name, f"--{name.replace('_', '-')}")
+            raise InputError(f"{flag} must be left out with --calibration, got it: the calibration has settled it")
+
+
+def certify(args: argparse.Namespace, images: dict[Path, NDArray[np.float32]]) -> int:
+    """Write the sets of every image, a picture of their sizes and a summary."""
+    from certiseg.truth.calibration import load_calibration
+
+    refuse_idle(args)
+    calibration = load_calibration(args.calibration)
+    check_output_folder(args.out)
+    args.sigma = calibration.settings.sigma
+    model, _ = model_and_hierarchy(args, next(iter(images.values())).shape[:2])
+    calibration.require_model(model)
+    folder, summaries = output_folder(args.out), []
+    for path, pixels in tqdm(images.items(), unit="image", disable=None, leave=False, delay=1):
+        started = time.perf_counter()
+        found = calibration.answer(model, pixels, args.seed)
+        summaries.append({"image": path.name, **found.summary(), "seconds": round(time.perf_counter() - started, 2)})
+        write_outputs(folder, path.stem, pixels, found, summaries[-1])
+        if not args.json:
+            print(_line(summaries[-1]))
+    if args.json:
+        print(json.dumps(summaries, indent=1))
+    else:
+        print(f"\n{summaries[-1]['claim']}\n\nwritten to {folder}/")
+    return 0
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Write what the sets reach on a labelled data set: truth.json, truth.md and coverage.png."""
+    from certiseg.truth.calibration import load_calibration
+    from certiseg.truth.evaluate import as_json, draw_coverage, evaluate_sets, page
+
+    refuse_idle(args)
+    calibration, data = load_calibration(args.calibration), chosen_data(args)
+    attack = AttackSettings(steps=20 if args.steps is None else args.steps, restarts=1)
+    check_output_folder(args.out)
+    args.sigma = calibration.settings.sigma
+    model, hierarchy = model_and_hierarchy(args)
+    require_classes(data, model, hierarchy)
+    with tqdm(total=len(data), unit="image", disable=None, leave=False, delay=1) as bar:
+        samples = ((sample.name, sample.image, sample.label) for sample in data)
+        multiples = args.multiples or [0.0]
+        found = evaluate_sets(calibration, model, samples, multiples=multiples, attack=attack, progress=bar.update)
+    folder, told = output_folder(args.out), page(found, calibration, data=args.dataset)
+    contents = {
+        "truth.json": json.dumps(as_json(found, calibration), indent=1).encode(),
+        "truth.md": told.encode(),
+        "coverage.png": figure_bytes(draw_coverage(found), "png"),
+    }
+    for name, content in contents.items():
+        with write_atomically(folder / name) as file:
+            file.write(content)
+    print(contents["truth.json"].decode() if args.json else f"{told}\nwritten to {folder}/")
+    return 0
+
+
+def write_outputs(
+    folder: Path, stem: str, pixels: NDArray[np.float32], found: TruthSets, summary: dict[str, Any]
+) -> None:
+    """The three files of an image, each whole or absent."""
+    with write_atomically(folder / f"{stem}.sizes.png") as file:
+        found.overlay(pixels).save(file, "PNG")
+    found.save(folder / f"{stem}.truth.npz")
+    with write_atomically(folder / f"{stem}.truth.json") as file:
+        file.write(json.dumps(summary, indent=1).encode())
+
+
+def _line(summary: dict[str, Any]) -> str:
+    kind = "a promise about the truth" if summary["fresh"] else "exploration, the seed was given"
+    return (
+        f"{summary['image']}: {summary['mean_set_size']:.2f} classes in a set on average, one class at "
+        f"{summary['singletons']:.1%} of the pixels, in {summary['seconds']:.1f} s ({kind})"
+    )

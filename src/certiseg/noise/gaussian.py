@@ -1,0 +1,21 @@
+"""Standard normal noise in 32 bits, by Box-Muller from two words of the counter for two values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.kernels.noise import TAIL_COUNTER, fill_standard_normal
+
+if TYPE_CHECKING:
+    from certiseg.noise.stream import NoiseStream
+
+
+def standard_normal(stream: NoiseStream, draw: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """The noise of one draw of a stream."""
+    values = np.empty(stream.chunks(draw, shape, most=4 * TAIL_COUNTER), np.float32)
+    fill_standard_normal(values, np.uint64(stream.key), np.uint64(stream.nonce), np.uint64(draw))
+    size = int(np.prod(shape))
+    return values.reshape(-1)[:size].reshape(shape)

@@ -1,0 +1,108 @@
+"""Draws where the model is: noise, scores, labels and counts stay there until somebody reads them.
+
+Operations of torch that give the bits of the loops (see `kernels.device_noise` and `kernels.device_scores`), so an
+accelerator changes nothing but the scores of the model itself. What leaves it: the sums and the counts of an image,
+when they are read, and a few yes or no for every call (are all scores finite? is a value in the tail?). What is made on
+the CPU all the same: images along a threat, and measures, which are read from label maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from certiseg.kernels import device_noise, device_scores
+from certiseg.kernels.noise import REST_COUNTER
+from certiseg.noise.grid import grid_table, whole_grey_levels
+from certiseg.partial_votes import PartialVotes, part_of
+
+if TYPE_CHECKING:
+    from certiseg.models.outputs import Answers
+    from certiseg.noise import NoiseStream
+    from certiseg.settings import SamplingSettings
+
+_WITHOUT_64_BITS = ("mps",)
+"""Devices that lack 64-bit floating point, without which the bits would be others: they take noise from the CPU."""
+
+
+def serves(device: torch.device) -> bool:
+    """Whether noise, labels and counts are made on this device; on the CPU the compiled loops are faster."""
+    return device.type not in ("cpu", *_WITHOUT_64_BITS)
+
+
+def noisy_images(
+    pixels: NDArray[np.float32], settings: SamplingSettings, stream: NoiseStream, device: torch.device
+) -> Callable[[list[int]], Tensor]:
+    """A function that makes x + eps of some draws, (draws, 3, H, W) in channels-last memory."""
+    name, size = (stream.key, stream.nonce), pixels.size
+    stream.chunks(0, pixels.shape, most=4 * REST_COUNTER)
+    if settings.noise == "gaussian":
+        clean = torch.from_numpy(pixels).to(device)
+
+        def add_gaussian(draws: list[int]) -> Tensor:
+            noise = device_noise.standard_normal(name, torch.tensor(draws, device=device), size)
+            return noise.view(-1, *pixels.shape).mul_(settings.sigma).add_(clean).permute(0, 3, 1, 2)
+
+        return add_gaussian
+    table, levels = grid_table(settings.sigma), torch.from_numpy(whole_grey_levels(pixels)).to(device)
+    # A tensor, because a division by a number may become a product with its reciprocal.
+    white = torch.full((1,), 255.0, device=device)
+
+    def add_grid(draws: list[int]) -> Tensor:
+        at = torch.tensor(draws, device=device)
+        noise = device_noise.grid(name, at, size, table.high, table.rest, table.law.least)
+        return ((noise.view(-1, *pixels.shape) + levels).float() / white).permute(0, 3, 1, 2)
+
+    return add_grid
+
+
+def tally_of(partial: PartialVotes, device: torch.device) -> Tally:
+    """The sums and counts of partial votes on a device: the ones begun, or new ones."""
+    if not isinstance(partial.away, Tally):
+        partial.away = Tally(partial, device)
+    return partial.away
+
+
+class Tally:
+    """The sums and counts of one image on a device; the bits of uint32 and uint16, in the signed types of torch."""
+
+    def __init__(self, partial: PartialVotes, device: torch.device) -> None:
+        self.partial, self.device = partial, device
+        self.sums: Tensor | None = None
+        self.counts: Tensor | None = None
+
+    def add_selection(self, draws: list[int], scores: Answers) -> None:
+        """Add the posteriors of selection draws."""
+        settings = self.partial.settings
+        self.partial.claim("selection", draws)
+        if self.sums is None:
+            shape = (*self.partial.size, self.partial.num_classes)
+            self.sums = torch.zeros(shape, dtype=torch.int32, device=self.device)
+        scores.add_posteriors_there(self.sums, unit=settings.unit, temperature=settings.temperature)
+
+    def add_estimation(self, draws: list[int], scores: Answers) -> None:
+        """Add the votes of estimation draws."""
+        settings = self.partial.settings
+        self.partial.claim("estimation", draws)
+        if self.counts is None:
+            shape = (len(settings.cuts) * len(settings.anchors), *self.partial.size, self.partial.num_classes)
+            self.counts = torch.zeros(shape, dtype=torch.int16, device=self.device)
+        for part, labels in zip(part_of(settings, np.asarray(draws)), scores.labels_there(), strict=True):
+            device_scores.count_labels(labels, self.counts[int(part)])
+
+    def bring_sums(self, sums: NDArray[np.uint32]) -> None:
+        """Add the posteriors to the sums of the CPU."""
+        if self.sums is not None:
+            sums += self.sums.cpu().numpy().view(np.uint32)
+            self.sums = None
+
+    def bring_counts(self, counts: NDArray[np.uint16]) -> None:
+        """Add the votes to the counts of the CPU."""
+        if self.counts is not None:
+            counts += self.counts.cpu().numpy().view(np.uint16)
+            self.counts = None

@@ -1,0 +1,1 @@
+"""Colours, label maps, legends, pictures and the drawn tree: for every picture, figure and page alike."""

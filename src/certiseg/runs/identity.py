@@ -1,0 +1,74 @@
+"""What stored votes must be to belong to an image of a run: image, model, seed, sigma and settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certiseg.archive import digest
+from certiseg.errors import InputError
+from certiseg.images import BYTES
+from certiseg.images.values import as_values
+
+if TYPE_CHECKING:
+    from certiseg.images import IdMap
+    from certiseg.partial_votes import PartialVotes
+    from certiseg.runs.manifest import Manifest
+    from certiseg.votes import Votes
+
+_MODEL = ("model_sha256", "backend", "device", "threads")
+
+
+def label_key(label: IdMap) -> str:
+    """The hash of a ground truth, which stands for it."""
+    return digest(label.astype(np.int32))
+
+
+def require_votes(manifest: Manifest, name: str, sigma: float, votes: Votes, source: str) -> None:
+    """Refuse votes of another image, seed, model or run."""
+    settings, said = manifest.sampling(sigma), votes.provenance
+    wanted: dict[str, Any] = {
+        "image_key": manifest.identity(name)["key"],
+        "snapshots": settings.snapshots,
+        "stopped": False,
+    }
+    found: dict[str, Any] = {
+        "image_key": votes.image_key,
+        "snapshots": tuple(sorted(votes.snapshots)),
+        "stopped": votes.stopped,
+    }
+    for field in ("sigma", "n0", "n", "seed", "noise", "anchors"):
+        wanted[field], found[field] = getattr(settings, field), getattr(votes, field)
+    for field in ("batch_size", "temperature"):
+        wanted[field], found[field] = getattr(settings, field), said.get(field)
+    wanted["threat"], found["threat"] = settings.threat.identity, votes.threat.identity
+    wanted["measures"], found["measures"] = manifest.objects is not None, votes.record is not None
+    if manifest.values:
+        wanted["values"], found["values"] = manifest.values, votes.image_values
+    _compare(wanted | _model_of(manifest), found | {field: said.get(field) for field in _MODEL}, source)
+
+
+def require_partial(manifest: Manifest, name: str, sigma: float, partial: PartialVotes, source: str) -> None:
+    """Refuse partial votes of another image, seed, model or run."""
+    settings = manifest.sampling(sigma)
+    settings = replace(settings, max_set=min(settings.max_set, partial.num_classes))
+    wanted: dict[str, Any] = {"image_key": manifest.identity(name)["key"], "settings": settings}
+    found: dict[str, Any] = {"image_key": partial.key, "settings": partial.settings}
+    if manifest.values:
+        wanted["values"], found["values"] = manifest.values, as_values(partial.model.get("values")) or BYTES
+    _compare(wanted | _model_of(manifest), found | {field: partial.model.get(field) for field in _MODEL}, source)
+
+
+def _model_of(manifest: Manifest) -> dict[str, Any]:
+    return {field: getattr(manifest, field) for field in _MODEL}
+
+
+def _compare(wanted: dict[str, Any], found: dict[str, Any], source: str) -> None:
+    for field, value in wanted.items():
+        if found[field] != value:
+            raise InputError(
+                f"{source}: must be votes of this image and run, but its {field} is {str(found[field])[:40]}, not "
+                f"{str(value)[:40]}"
+            )

@@ -1,0 +1,130 @@
+"""The calibrated sets of one image, with the noise they were drawn from: what they say, as pictures and as a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from certiseg.archive import Archive, read_archive, write_archive
+from certiseg.errors import InputError
+from certiseg.hierarchy import Hierarchy, hierarchy_from_json
+from certiseg.images import ImageLike, read_image
+from certiseg.render.pictures import size_map
+
+KIND = "truth"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class TruthSets:
+    """Sets that hold the truth; see `claim()` for what is promised about them."""
+
+    members: NDArray[np.bool_]
+    """(H, W, C): the classes of every pixel."""
+    class_names: tuple[str, ...]
+    seed: int
+    """Of the noise of the one pass."""
+    fresh: bool
+    """Whether the seed came from fresh entropy, as a promise needs it."""
+    image_key: str
+    level: tuple[float, float]
+    """Risk and pixels."""
+    promise: str
+    model: str
+    hierarchy: Hierarchy | None = None
+
+    def __repr__(self) -> str:
+        return f"TruthSets({self.members.shape[0]}x{self.members.shape[1]}, {self.mean_size:.2f} classes on average)"
+
+    @cached_property
+    def size(self) -> NDArray[np.uint16]:
+        """(H, W): how many classes the set of every pixel holds."""
+        return np.asarray(self.members.sum(axis=2, dtype=np.uint16))
+
+    @property
+    def mean_size(self) -> float:
+        """Classes in a set, on average over all pixels."""
+        return float(self.size.mean())
+
+    @property
+    def singletons(self) -> float:
+        """Share of the pixels with one class."""
+        return float((self.size == 1).mean())
+
+    def labels_at(self, row: int, column: int) -> tuple[str, ...]:
+        """The classes of the set of one pixel, by name."""
+        height, width = self.size.shape
+        if not (0 <= row < height and 0 <= column < width):
+            raise InputError(f"row and column must lie in the image of {height}x{width}, got {row} and {column}")
+        return tuple(self.class_names[index] for index in np.flatnonzero(self.members[row, column]))
+
+    def claim(self) -> str:
+        """The guarantee in plain words."""
+        return self.promise
+
+    def summary(self) -> dict[str, Any]:
+        """What a program, or a reader in a hurry, wants to know."""
+        sizes, counts = np.unique(self.size, return_counts=True)
+        share = self.members.mean(axis=(0, 1))
+        order = np.argsort(-share, kind="stable")
+        return {
+            "format_version": FORMAT_VERSION,
+            "method": "truth",
+            "promise": "about the truth" if self.fresh else "none: the seed was given, which is exploration",
+            "size": list(self.size.shape),
+            "risk": self.level[0],
+            "pixels": self.level[1],
+            "seed": self.seed,
+            "fresh": self.fresh,
+            "mean_set_size": self.mean_size,
+            "singletons": self.singletons,
+            "set_sizes": {str(s): float(c / self.size.size) for s, c in zip(sizes.tolist(), counts, strict=True)},
+            "in_sets": {self.class_names[c]: float(share[c]) for c in order.tolist() if share[c] > 0},
+            "model": self.model,
+            "claim": self.claim(),
+        }
+
+    def overlay(self, image: ImageLike) -> Image.Image:
+        """The size of every set over the image, with a legend."""
+        pixels = read_image(image)
+        if pixels.shape[:2] != self.size.shape:
+            raise InputError(f"image must have the size of the sets, {self.size.shape}, got {pixels.shape[:2]}")
+        return size_map(self.size, under=pixels)
+
+    def save(self, path: str | Path) -> None:
+        """Write one file."""
+        meta = {
+            "class_names": list(self.class_names),
+            "seed": self.seed,
+            "fresh": self.fresh,
+            "image_key": self.image_key,
+            "level": list(self.level),
+            "promise": self.promise,
+            "model": self.model,
+            "hierarchy": None if self.hierarchy is None else self.hierarchy.as_dict(),
+        }
+        arrays = {"members": np.packbits(self.members, axis=2)}
+        write_archive(path, kind=KIND, version=FORMAT_VERSION, meta=meta, arrays=arrays)
+
+
+def load_sets(path: str | Path) -> TruthSets:
+    """Read the sets of an image."""
+    found: Archive = read_archive(path, kind=KIND, version=FORMAT_VERSION)
+    try:
+        meta, packed = found.meta, found.arrays["members"]
+        names, tree = tuple(meta["class_names"]), meta["hierarchy"]
+        if packed.ndim != 3 or packed.dtype != np.uint8 or packed.shape[2] != -(-len(names) // 8):
+            raise ValueError(f"`members` of shape {packed.shape} for {len(names)} classes")
+        members = np.unpackbits(packed, axis=2, count=len(names)).astype(bool)
+        hierarchy = None if tree is None else hierarchy_from_json(tree, source=str(path))
+        risk, pixels = meta["level"]
+        plain = {key: meta[key] for key in ("seed", "fresh", "image_key", "promise", "model")}
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: must hold the sets of an image, got: {error}") from None
+    return TruthSets(members, names, level=(risk, pixels), hierarchy=hierarchy, **plain)

@@ -1,0 +1,164 @@
+"""Labelled images -> calibration: one noisy pass of each, its score, and what the scores make of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.errors import InputError
+from certiseg.hierarchy import load_hierarchy
+from certiseg.images import ImageLike, read_image
+from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
+from certiseg.noise import image_key
+from certiseg.settings import takes
+from certiseg.truth.calibration import SEED_BITS, Calibration, require_enough
+from certiseg.truth.draw import noisy_image, posterior_of
+from certiseg.truth.identity import data_digest, identity_of, unit_digest
+from certiseg.truth.scores import fits_of, fits_of_truth, image_scores, labelled
+from certiseg.truth.settings import CalibrationSettings
+
+if TYPE_CHECKING:
+    from certiseg.hierarchy import Hierarchy
+
+Pair = tuple[ImageLike, NDArray[np.integer[Any]] | None]
+
+
+@takes(CalibrationSettings)
+def calibrate(
+    model: ModelLike,
+    images: Iterable[ImageLike],
+    labels: Iterable[NDArray[np.integer] | None],
+    *,
+    seed: int | None = None,
+    hierarchy: str | Hierarchy | None = None,
+    progress: Callable[[int], object] = lambda _: None,
+    **settings: Any,
+) -> Calibration:
+    """Thresholds from labelled images (labels: (H, W) ints, 255 = void) by one noisy pass of each.
+
+    With probability >= 1 - risk over calibration images, image and noise, for every |delta|_2 <= radius chosen without
+    knowing the noise, the sets of a new image hold the true class of at least the share `pixels` of its labelled
+    pixels. Condition: calibration images and new image are exchangeable; each pass of a new image has fresh noise.
+    Further keyword arguments are the fields of `truth.CalibrationSettings`: sigma, radius, risk, pixels, score, ...
+    seed: of the noise of the calibration images, fresh by default; recorded. hierarchy: the model's own by default.
+    """
+    chosen = CalibrationSettings(**settings)
+    if isinstance(images, Sized):
+        require_enough(len(images), chosen)
+    pairs = _pairs(images, labels)
+    return calibrate_pairs(model, pairs, chosen, seed=seed, hierarchy=hierarchy, progress=progress)
+
+
+def calibrate_pairs(
+    model: ModelLike,
+    pairs: Iterable[Pair],
+    settings: CalibrationSettings,
+    *,
+    seed: int | None = None,
+    hierarchy: str | Hierarchy | None = None,
+    progress: Callable[[int], object] = lambda _: None,
+) -> Calibration:
+    """The same for pairs of images and labels, each read when it is its turn."""
+    segmenter = as_segmenter(model)
+    tree = _tree(segmenter, hierarchy)
+    if settings.score == "vertex" and tree is None:
+        raise InputError("hierarchy must be given for the score vertex, got none")
+    scorer = _Scorer(segmenter, settings, tree, secrets.randbits(SEED_BITS) if seed is None else seed)
+    for number, (image, label) in enumerate(pairs, 1):
+        scorer.add(image, label, number)
+        progress(1)
+    return scorer.calibration()
+
+
+class _Scorer:
+    """Scores labelled images one after the other; none of them is kept."""
+
+    def __init__(
+        self, segmenter: Segmenter, settings: CalibrationSettings, hierarchy: Hierarchy | None, seed: int
+    ) -> None:
+        self.segmenter, self.settings, self.hierarchy, self.seed = segmenter, settings, hierarchy, seed
+        self.units: list[str] = []
+        self.scores: list[list[int]] = []
+        self.of_classes: dict[str, list[list[int]]] = {name: [] for name in settings.classes}
+        self.size: tuple[int, int] | None = None
+
+    def add(self, image: ImageLike, label: NDArray[np.integer] | None, number: int) -> None:
+        """Score one image: at several anchors every class of a pixel fits as well as at the worst of them."""
+        if label is None:
+            raise InputError(f"labels must be given for every calibration image, got none for image {number}")
+        pixels, label = read_image(image), np.asarray(label)
+        size = (pixels.shape[0], pixels.shape[1])
+        self.size = self.size or size
+        key = image_key(pixels)
+        scores, of_classes = [], []
+        for anchor in self.settings.places:
+            noisy = noisy_image(pixels, self.settings, seed=self.seed, key=key, anchor=anchor)
+            posterior = posterior_of(self.segmenter, noisy, temperature=self.settings.temperature)
+            known = labelled(label, size, posterior.shape[2], f"label of image {number}")
+            if not known.any():
+                raise InputError(
+                    f"labels must have a labelled pixel in every image, got none in image {number}; leave it out"
+                )
+            truth = fits_of_truth(fits_of(posterior, self.settings.score, self.hierarchy), label, known)
+            scores.append(image_scores(truth, self.settings.pixels))
+            of_classes.append(self._of_classes(truth, label[known]))
+        self.units.append(unit_digest(key, label))
+        self.scores.append(np.min(scores, axis=0).tolist())
+        for name, found in of_classes[0].items():
+            if found:
+                self.of_classes[name].append(np.min([at[name] for at in of_classes], axis=0).tolist())
+
+    def _of_classes(self, truth: NDArray[np.uint32], label: NDArray[np.integer]) -> dict[str, list[int]]:
+        """The scores of the image for its pixels of every chosen class; none where it has no such pixel."""
+        found = {}
+        for name in self.settings.classes:
+            own = truth[label == self._class(name)]
+            found[name] = image_scores(own, self.settings.pixels) if len(own) else []
+        return found
+
+    def _class(self, name: str) -> int:
+        names = self.hierarchy.classes if self.hierarchy is not None else self.segmenter.class_names
+        if names is None or name not in names:
+            known = "classes that the model names" if names is None else f"one of {', '.join(names[:4])}, ..."
+            raise InputError(f"classes must be {known}, got {name!r}")
+        return names.index(name)
+
+    def calibration(self) -> Calibration:
+        """What the scores make, refused if they are too few or if an image came twice."""
+        if self.size is None:
+            raise InputError("images must be labelled images to calibrate with, got none")
+        if len(set(self.units)) < len(self.units):
+            raise InputError("images must be different, got one twice: a copy is no further evidence; leave it out")
+        levels = len(self.settings.pixels)
+        made = Calibration(
+            self.settings,
+            identity_of(self.segmenter, self.size),
+            data_digest(self.units),
+            self.seed,
+            np.array(self.scores, np.uint32).reshape(-1, levels),
+            {name: np.array(rows, np.uint32).reshape(-1, levels) for name, rows in self.of_classes.items()},
+            self.hierarchy,
+        )
+        require_enough(made.images, self.settings, {name: len(rows) for name, rows in made.class_scores.items()})
+        return made
+
+
+def _tree(segmenter: Segmenter, hierarchy: str | Hierarchy | None) -> Hierarchy | None:
+    name = segmenter.hierarchy if hierarchy is None else hierarchy
+    tree = load_hierarchy(name) if isinstance(name, str) else name
+    if tree is not None and (segmenter.class_names or segmenter.num_classes):
+        tree.require_classes(segmenter.class_names or segmenter.num_classes or 0)
+    return tree
+
+
+def _pairs(images: Iterable[ImageLike], labels: Iterable[NDArray[np.integer] | None]) -> Iterator[Pair]:
+    try:
+        yield from zip(images, labels, strict=True)
+    except ValueError as error:
+        if "zip()" not in str(error):
+            raise
+        raise InputError("images and labels must be equally many, got more of one; give one label map each") from None

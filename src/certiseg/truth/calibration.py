@@ -1,0 +1,234 @@
+"""A calibration: thresholds from the scores of labelled images, the model they belong to, and its file.
+
+q is the m-th smallest of J scores, m = floor((J + 1) miss): a new exchangeable image scores below it with probability
+at most `miss`, which no covered attack raises above the risk (see stats/conformal.py). Each level of risk and pixels is
+a promise of its own, the first one the promise of the calibration.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.errors import InputError
+from certiseg.hierarchy import Hierarchy, hierarchy_from_json
+from certiseg.images import ImageLike, read_image
+from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
+from certiseg.noise import image_key
+from certiseg.runs.sealed import read_sealed, write_sealed
+from certiseg.settings import from_stored, stored
+from certiseg.stats.conformal import least_units, threshold, threshold_rank
+from certiseg.truth.answer import TruthSets
+from certiseg.truth.claim import claim_of
+from certiseg.truth.draw import noisy_image, posterior_of
+from certiseg.truth.identity import ModelIdentity, require_same_model
+from certiseg.truth.scores import UNIT, Fit, fits_of
+from certiseg.truth.settings import CalibrationSettings
+
+KIND = "calibration"
+SEED_BITS = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Label sets that hold the truth, for one model; see `claim()` for what is promised about them."""
+
+    settings: CalibrationSettings
+    model: ModelIdentity
+    data_sha256: str
+    seed: int
+    """Of the noise of the calibration images."""
+    scores: NDArray[np.uint32]
+    """(J, levels of pixels): the score of every calibration image."""
+    class_scores: Mapping[str, NDArray[np.uint32]]
+    """For every chosen class (images that contain it, levels of pixels)."""
+    hierarchy: Hierarchy | None = None
+    """Over the classes, for the score `vertex` and for pictures."""
+    _known: WeakSet[Segmenter] = field(default_factory=WeakSet, repr=False)
+
+    def __repr__(self) -> str:
+        promise = f"risk {self.settings.risk[0]:g}, {self.settings.covered}"
+        return f"Calibration({self.images} images, {self.model.name}, {promise})"
+
+    @property
+    def images(self) -> int:
+        """J, the number of calibration images."""
+        return len(self.scores)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, or their numbers where the model does not name them."""
+        named = self.hierarchy.classes if self.hierarchy is not None else self.model.class_names
+        return named or tuple(f"class {index}" for index in range(self.model.num_classes))
+
+    def thresholds(self, *, risk: float | None = None, pixels: float | None = None) -> Fit:
+        """(C,): how well each class must fit to be in a set; a chosen class may need less, never more."""
+        settings = self.settings
+        risk, pixels = settings.level(risk, pixels)
+        place = settings.pixels.index(pixels)
+        overall = threshold(self.scores[:, place], settings.miss(risk))
+        found = np.full(self.model.num_classes, overall, np.uint32)
+        for name, scores in self.class_scores.items():
+            index = self.class_names.index(name)
+            found[index] = min(overall, threshold(scores[:, place], settings.miss(settings.class_risk(risk))))
+        return found
+
+    def sets(
+        self,
+        model: ModelLike,
+        image: ImageLike,
+        seed: int | None = None,
+        *,
+        risk: float | None = None,
+        pixels: float | None = None,
+    ) -> NDArray[np.bool_]:
+        """(H, W, C): the classes of every pixel, by one noisy pass; see `claim()`.
+
+        seed: left out, the noise is fresh, as a promise needs it; a given seed is exploration.
+        """
+        return self.answer(model, image, seed, risk=risk, pixels=pixels).members
+
+    def answer(
+        self,
+        model: ModelLike,
+        image: ImageLike,
+        seed: int | None = None,
+        *,
+        risk: float | None = None,
+        pixels: float | None = None,
+    ) -> TruthSets:
+        """The sets of an image with all that belongs to them: noise, claim, pictures, file."""
+        segmenter, read = as_segmenter(model), read_image(image)
+        self.require_model(segmenter)
+        fresh, key = seed is None, image_key(read)
+        used = secrets.randbits(SEED_BITS) if seed is None else seed
+        fits = self.fits(segmenter, read, seed=used, key=key)
+        level = self.settings.level(risk, pixels)
+        members = fits >= self.thresholds(risk=risk, pixels=pixels)
+        promise = self.claim(risk=risk, pixels=pixels, size=members.shape[:2], fresh=fresh)
+        return TruthSets(members, self.class_names, used, fresh, key, level, promise, self.model.name, self.hierarchy)
+
+    def fits(self, segmenter: Segmenter, pixels: NDArray[np.float32], *, seed: int, key: str) -> Fit:
+        """(H, W, C): how well every class fits in one noisy pass."""
+        noisy = noisy_image(pixels, self.settings, seed=seed, key=key)
+        posterior = posterior_of(segmenter, noisy, temperature=self.settings.temperature)
+        return fits_of(posterior, self.settings.score, self.hierarchy)
+
+    def require_model(self, segmenter: Segmenter) -> None:
+        """Refuse any model but the calibrated one; looked at once for each model."""
+        if segmenter not in self._known:
+            require_same_model(segmenter, self.model)
+            self._known.add(segmenter)
+
+    def claim(
+        self,
+        *,
+        risk: float | None = None,
+        pixels: float | None = None,
+        size: tuple[int, ...] | None = None,
+        fresh: bool = True,
+    ) -> str:
+        """The guarantee in plain words; size: height and width of the image it is said of."""
+        counts = {name: len(scores) for name, scores in self.class_scores.items()}
+        return claim_of(
+            self.settings,
+            level=self.settings.level(risk, pixels),
+            images=self.images,
+            of_classes=counts,
+            promised=(risk, pixels) == (None, None)
+            or self.settings.level(risk, pixels) == self.settings.level(None, None),
+            size=None if size is None else (size[0], size[1]),
+            fresh=fresh,
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row for each level: risk, pixels, and the threshold of every class, as a share of one."""
+        return [
+            {"risk": risk, "pixels": pixels, "thresholds": (self.thresholds(risk=risk, pixels=pixels) / UNIT).tolist()}
+            for risk in self.settings.risk
+            for pixels in self.settings.pixels
+        ]
+
+    def content(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {
+            "settings": stored(self.settings),
+            "model": self.model.stored(),
+            "data_sha256": self.data_sha256,
+            "images": self.images,
+            "seed": self.seed,
+            "hierarchy": None if self.hierarchy is None else self.hierarchy.as_dict(),
+            "unit": UNIT,
+            "scores": self.scores.tolist(),
+            "class_scores": {name: scores.tolist() for name, scores in self.class_scores.items()},
+            "thresholds": self.table(),
+            "claim": self.claim(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write one JSON file, sealed by a SHA-256 of its bytes."""
+        write_sealed(Path(path), KIND, self.content())
+
+
+def load_calibration(path: str | Path) -> Calibration:
+    """Read a calibration; one that was changed, or whose numbers do not follow from its scores, is refused."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"calibration must be a file, got {str(path)!r}, which is not there; make one with calibrate")
+    content = read_sealed(path, KIND)
+    try:
+        found = _from_content(content, str(path))
+        same = json.loads(json.dumps(found.content())) == content
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise InputError(f"{path}: must be a whole calibration, got: {error}") from None
+    if not same:
+        raise InputError(f"{path}: must be as it was written, but its thresholds do not follow from its scores")
+    return found
+
+
+def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
+    settings, model, tree = (
+        from_stored(CalibrationSettings, content["settings"]),
+        content["model"],
+        content["hierarchy"],
+    )
+    named = model["class_names"]
+    identity = ModelIdentity(
+        **{**model, "class_names": None if named is None else tuple(named), "size": tuple(model["size"])}
+    )
+    levels, of_classes = len(settings.pixels), content["class_scores"]
+    require_enough(len(content["scores"]), settings, {name: len(of_classes[name]) for name in settings.classes})
+    return Calibration(
+        settings,
+        identity,
+        content["data_sha256"],
+        content["seed"],
+        _scores(content["scores"], levels),
+        {name: _scores(rows, levels) for name, rows in of_classes.items()},
+        None if tree is None else hierarchy_from_json(tree, source=source),
+    )
+
+
+def _scores(rows: Any, levels: int) -> NDArray[np.uint32]:
+    return np.array(rows, np.uint32).reshape(-1, levels)
+
+
+def require_enough(images: int, settings: CalibrationSettings, of_classes: Mapping[str, int] | None = None) -> None:
+    """Refuse fewer images than the promises need, in all or with a chosen class."""
+    asked = [("images", images, settings.miss(min(settings.risk)), min(settings.risk))]
+    risk = settings.class_risk(min(settings.risk))
+    asked += [(f"images with {name}", n, settings.miss(risk), risk) for name, n in (of_classes or {}).items()]
+    for what, count, miss, at in asked:
+        if threshold_rank(count, miss) < 1:
+            raise InputError(
+                f"calibration {what} must be at least {least_units(miss)} for risk {at:g}, {settings.covered}, got "
+                f"{count}; add images, or promise less"
+            )

@@ -1,0 +1,43 @@
+"""One noisy pass: the posteriors of f(x + eps), or of f(T_beta x + eps), in whole numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.models.segmenter import Segmenter, as_batch
+from certiseg.noise import noise_stream, perturbation
+from certiseg.noise.along_threat import standard_parameter, threat_streams
+from certiseg.noise.gaussian import standard_normal
+from certiseg.truth.scores import UNIT
+
+if TYPE_CHECKING:
+    from certiseg.truth.settings import CalibrationSettings
+
+
+def noisy_image(
+    pixels: NDArray[np.float32], settings: CalibrationSettings, *, seed: int, key: str, anchor: float = 0.0
+) -> NDArray[np.float32]:
+    """What the model is asked about. The noise is a function of (seed, key) and the same at every anchor."""
+    threat, noisy = settings.threat, np.empty_like(pixels)
+    if threat.law == "none":
+        stream = noise_stream(seed=seed, image_key=key, stage="estimation", along=("truth",))
+        perturbation(pixels, sigma=settings.sigma, noise="gaussian")(stream, 0, noisy)
+        return noisy
+    of_parameter, of_pixels = threat_streams(threat, 0.0, seed=seed, image_key=key, stage="estimation")
+    threat.require_fits(pixels)
+    threat.along(pixels)(anchor + threat.scale * standard_parameter(of_parameter, 0, threat.law), noisy)
+    if settings.sigma > 0:
+        noisy += np.float32(settings.sigma) * standard_normal(of_pixels, 0, pixels.shape)
+    return noisy
+
+
+def posterior_of(segmenter: Segmenter, noisy: NDArray[np.float32], *, temperature: float) -> NDArray[np.uint32]:
+    """(H, W, C): the posteriors of one image as it is, where UNIT stands for one."""
+    scores = segmenter(as_batch(noisy[None]))
+    assert segmenter.num_classes is not None, "known after one answer"
+    posterior = np.zeros((*noisy.shape[:2], segmenter.num_classes), np.uint32)
+    scores.add_posteriors(posterior, unit=UNIT, temperature=temperature)
+    return posterior

@@ -1,0 +1,229 @@
+"""Images dropped onto the page: certified with the run's model and settings, while the map grows draw by draw.
+
+They use the anytime test, so every map on the way is a certificate and drawing may be stopped by looking at it. Each
+upload has noise of its own; one whose image was uploaded before says so, because keeping the best is exploration.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.archive import write_atomically
+from certiseg.certificate import Certificate
+from certiseg.errors import InputError
+from certiseg.hierarchy import Hierarchy
+from certiseg.images import read_image, read_pixels
+from certiseg.noise import image_key
+from certiseg.planning import require_certifiable
+from certiseg.render.pictures import photograph
+from certiseg.runs.settings import Setting
+from certiseg.sampling import sample
+from certiseg.settings import CertificateSettings
+from certiseg.viewer.run_reader import UPLOADED, NotFound, RunReader, certify_quietly
+from certiseg.votes import Votes
+
+if TYPE_CHECKING:
+    from certiseg.models.segmenter import Segmenter
+
+MAX_BYTES = 64 << 20
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "PPM")
+_MAX_VOTE_BYTES = 2 << 30
+_UPDATES = 20
+"""How often the growing map is shown."""
+
+
+class Busy(InputError):
+    """Only one image is certified at a time."""
+
+
+class _Cancelled(Exception):
+    """Ends the drawing of an upload."""
+
+
+@dataclass
+class Upload:
+    """One uploaded image on its way to a certificate."""
+
+    id: str
+    name: str
+    setting: Setting
+    settings: CertificateSettings
+    total: int
+    """Draws planned, the n0 selection draws included."""
+    pixels: NDArray[np.float32]
+    key: str
+    """The hash of the pixels."""
+    earlier: int = 0
+    """How often the same image was uploaded before."""
+    seed: int = field(default_factory=lambda: secrets.randbits(53))
+    """Of its noise, never used before: what earlier draws of the same image have shown decides nothing here."""
+    state: str = "drawing"
+    """drawing, done, cancelled or failed."""
+    made: int = 0
+    """Draws so far."""
+    certificate: Certificate | None = None
+    """Of the draws so far."""
+    error: str | None = None
+    wish: str | None = None
+    """What the page asked for: cancel, or stop and keep."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the page shows of its progress."""
+        n = 0 if self.certificate is None else self.certificate.votes.n
+        known = {"id": self.id, "name": self.name, "state": self.state, "made": self.made, "total": self.total}
+        known["earlier"] = self.earlier
+        return {**known, "error": self.error, "method": self.settings.method, "shown_draws": n}
+
+
+@dataclass(frozen=True)
+class _UntilCertified:
+    """Stops when every pixel is certified, or when somebody says so; the upload shows the map on the way."""
+
+    upload: Upload
+    tree: Hierarchy
+    rule: ClassVar = {"rule": "until every pixel is certified, or stopped on the page"}
+
+    def __call__(self, votes: Votes) -> bool:
+        shown = self.upload.certificate = certify_quietly(votes, self.tree, **asdict(self.upload.settings))
+        return self.upload.wish == "stop" or not shown.abstained.any()
+
+
+class Uploads:
+    """Certifies uploaded images, one at a time, each in a thread of its own."""
+
+    def __init__(self, reader: RunReader, load_model: Callable[[], Segmenter]) -> None:
+        self.reader, self.load_model = reader, load_model
+        self._model: Segmenter | None = None
+        self._lock = threading.Lock()
+        self.current: Upload | None = None
+        self._begun: Counter[str] = Counter()
+        """How often an image was uploaded since the start, cancelled uploads counted."""
+
+    def require_idle(self) -> None:
+        """Refuse a second image before its bytes are taken."""
+        if self.current is not None and self.current.state == "drawing":
+            raise Busy(f"one image is certified at a time, and {self.current.name} is not done; cancel it first")
+
+    def find(self, number: str) -> Upload:
+        if self.current is None or self.current.id != number:
+            raise NotFound("no such dropped image is being certified; drop it again")
+        return self.current
+
+    def start(self, content: bytes, name: str, setting: Setting, method: str) -> Upload:
+        """Check an uploaded file and begin to certify it."""
+        manifest = self.reader.manifest
+        if setting not in manifest.each_setting() or method not in manifest.methods:
+            raise InputError(f"setting and method must be of the run, got {setting} and {method[:40]!r}")
+        upload_folder(self.reader)  # where nothing can be kept, nothing is drawn
+        pixels = read_upload(content, name, self.reader.tree.num_classes)
+        settings = replace(manifest.certificate(setting, method), test="anytime")
+        manifest.threat.require_fits(pixels)
+        require_certifiable(
+            pixels=pixels.shape[0] * pixels.shape[1],
+            alpha=settings.alpha,
+            test="anytime",
+            threat=manifest.threat,
+            radius=manifest.radius,
+            **asdict(setting),
+        )
+        with self._lock:
+            self.require_idle()
+            number, key = secrets.token_hex(6), image_key(pixels)
+            earlier = max(self.reader.uploads_of(key), self._begun[key])
+            self._begun[key] += 1
+            total = (manifest.n0 + setting.n) * len(manifest.sampling(setting.sigma).anchors)
+            upload = Upload(number, _plain(name, number), setting, settings, total, pixels, key, earlier)
+            self.current = upload
+        threading.Thread(target=self._certify, args=(upload,), daemon=True).start()
+        return upload
+
+    def _certify(self, upload: Upload) -> None:
+        try:
+            certificate = self._draw(upload)
+            self._keep(upload, certificate)
+            upload.certificate, upload.state = certificate, "done"
+        except _Cancelled:
+            upload.state = "cancelled"
+        except (InputError, OSError) as error:
+            upload.error, upload.state = str(error), "failed"
+        except MemoryError:
+            upload.error, upload.state = "image must fit into memory with this model; drop a smaller one", "failed"
+        except Exception as error:
+            upload.error, upload.state = f"the model failed: {type(error).__name__}: {error}", "failed"
+
+    def _draw(self, upload: Upload) -> Certificate:
+        import torch
+
+        manifest, model, tree, settings = self.reader.manifest, self._checked_model(), self.reader.tree, upload.settings
+        torch.set_num_threads(manifest.threads)
+
+        def progress(draws: int) -> None:
+            upload.made += draws
+            if upload.wish == "cancel":
+                raise _Cancelled
+
+        votes = sample(
+            model,
+            upload.pixels,
+            **vars(
+                replace(manifest.sampling(upload.setting.sigma), n=upload.setting.n, snapshots=(), seed=upload.seed)
+            ),
+            stop=_UntilCertified(upload, tree),
+            stop_every=max(1, upload.setting.n // _UPDATES),
+            progress=progress,
+        )
+        return certify_quietly(votes, tree, **asdict(settings))
+
+    def _checked_model(self) -> Segmenter:
+        """The run's model, loaded on first use; another one is refused."""
+        if self._model is None:
+            model, manifest = self.load_model(), self.reader.manifest
+            if model.fingerprint() != manifest.model_sha256:
+                raise InputError(
+                    f"model must be the run's ({manifest.model}, sha256 {manifest.model_sha256[:12]}), got "
+                    f"{model.name} ({model.fingerprint()[:12]}); start `certiseg view` with the run's model options"
+                )
+            self._model = model
+        return self._model
+
+    def _keep(self, upload: Upload, certificate: Certificate) -> None:
+        """Write the picture, the certificate with its votes, and a summary into the run folder."""
+        folder = upload_folder(self.reader)
+        with write_atomically(self.reader.inside(folder / f"{upload.name}.png")) as file:
+            photograph(upload.pixels).save(file, "PNG")
+        facts = {"abstain": certificate.abstain_rate, "sigma": certificate.votes.sigma, "n": certificate.votes.n}
+        known = {"image_key": upload.key, "earlier": upload.earlier, "settings": asdict(certificate.settings)}
+        summary = {"format_version": 1, **facts, **known}
+        with write_atomically(self.reader.inside(folder / f"{upload.name}.json")) as file:
+            file.write(json.dumps(summary, indent=1).encode())
+        certificate.save(self.reader.inside(folder / f"{upload.name}.certificate.npz"))
+
+
+def upload_folder(reader: RunReader) -> Path:
+    """RUN/dropped, made if it is not there; a link that leads out of the run is refused."""
+    folder = reader.inside(reader.root / UPLOADED)
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def read_upload(content: bytes, name: str, num_classes: int) -> NDArray[np.float32]:
+    """The pixels of an uploaded file; its header tells what is no image or too large to certify."""
+    most = min(_MAX_VOTE_BYTES // (8 * num_classes), 64_000_000)
+    return read_image(read_pixels(content, name, formats=FORMATS, most=most))
+
+
+def _plain(name: str, number: str) -> str:
+    """A file name of letters, digits, dots and dashes; a number sets it apart from others."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name).stem).strip(".-")[:60] or "image"
+    return f"{stem}-{number}"

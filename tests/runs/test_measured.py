@@ -1,0 +1,141 @@
+"""Runs with objects: values by draw are the same bytes however they were drawn, and every bound is bound to its run."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import certiseg as cs
+from certiseg import threats
+from certiseg.runs.evaluate import evaluate_dataset
+from certiseg.runs.folder import RunFolder
+from certiseg.runs.local import Processes
+from certiseg.runs.merge import merge_runs
+from certiseg.runs.sealed import read_sealed
+from certiseg.runs.settings import EngineSettings, Shard
+from certiseg.runs.verify import verify_run
+from tests.runs.small import Images, build, hashes, manifest_of, plain_run
+
+IMAGES = Images(2)
+ASKED: dict[str, Any] = {
+    "sigmas": (0.1,),
+    "settings": ((60, 0.75), (40, 0.6)),
+    "methods": ("segcertify",),
+    "objects": ("construction", "vehicle", "ground"),
+    "least_area": 20,
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    folder = RunFolder(tmp_path_factory.mktemp("measured") / "run")
+    plain_run(folder.path, IMAGES, manifest_of(IMAGES, **ASKED))
+    return folder
+
+
+def test_rows_are_the_bounds_of_found_and_true_objects(run: RunFolder) -> None:
+    name = IMAGES.names[0]
+    setting = run.manifest.each_setting()[0]
+    votes, rows = run.votes(name, setting), run.receipt(name).measures
+    bounds = cs.bound(votes, tau=setting.tau, alpha=run.manifest.alpha_per_image)
+    of_setting = [row for row in rows if row["setting"] == str(setting)]
+    assert [row["bound"] for row in of_setting] == bounds.lower.tolist()
+    label = run.label(name)
+    true = [row for row in of_setting if row["name"].startswith("true ")]
+    members = run.manifest.tree.members
+    expected = 0
+    from scipy.ndimage import label as connected
+
+    for vertex in ASKED["objects"]:
+        under = np.isin(label, np.flatnonzero(members[run.manifest.tree.id(vertex)])) & (label != 255)
+        numbered, _ = connected(under, np.ones((3, 3)))
+        expected += int((np.bincount(numbered.ravel())[1:] >= 20).sum())
+    assert len(true) == expected > 0
+    assert all(0 <= row["iou"] <= 1 for row in of_setting if "iou" in row)
+    assert {row["kind"] for row in of_setting} >= {"kept", "accuracy", "dice", "free", "share", "overlap"}
+
+
+def test_workers_shards_and_resumes_give_the_same_bytes(run: RunFolder, tmp_path: Path) -> None:
+    manifest, expected = run.manifest, hashes(run.path)
+    engine = Processes(build, manifest, EngineSettings(workers=2, draws_per_task=16))
+    try:
+        evaluate_dataset(RunFolder(tmp_path / "spread"), manifest, IMAGES, engine=engine)
+    finally:
+        engine.close()
+    assert hashes(tmp_path / "spread") == expected
+    parts = [RunFolder(tmp_path / f"shard{k}") for k in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        evaluate_dataset(part, manifest, IMAGES, build(0), shard=Shard(number, 2))
+    merge_runs(parts, RunFolder(tmp_path / "joint"))
+    assert hashes(tmp_path / "joint") == expected
+
+
+def test_a_whole_run_with_measures_is_verified(run: RunFolder) -> None:
+    outcome = verify_run(run)
+    assert outcome.passed, outcome.problems
+
+
+@pytest.mark.parametrize("what", ["bound", "value", "measures", "explored"])
+def test_forged_measures_are_found(run: RunFolder, tmp_path: Path, what: str) -> None:
+    shutil.copytree(run.path, tmp_path / "forged")
+    folder, name = RunFolder(tmp_path / "forged"), IMAGES.names[0]
+    sigma = folder.manifest.sigmas[0]
+    votes = folder.all_votes(name, sigma)
+    assert votes.record is not None
+    if what == "value":
+        votes.record.numerators[3, 0] -= 1
+    elif what == "measures":
+        first, *others = votes.measures
+        object.__setattr__(votes.record, "measures", (replace(first, label="another"), *others))
+    elif what == "explored":
+        object.__setattr__(votes.record, "explored", True)
+    if what != "bound":
+        votes.save(folder.votes_path(name, sigma))
+        for setting in folder.manifest.each_setting():
+            path = folder.certificate_path(name, setting, "segcertify")
+            made = folder.certify(votes.first(setting.n), setting, "segcertify")
+            made.save(path, votes_path=f"../votes/{folder.votes_path(name, sigma).name}")
+    receipt = read_sealed(folder.rows_path(name), "rows of an image")
+    rows = receipt["measures"]
+    rows[0]["bound"] += 0.01 if what == "bound" else 0
+    folder.write_receipt(name, receipt["rows"], rows)
+    problems = verify_run(folder).problems
+    assert problems
+    assert name.replace("/", "__") in problems[0].what
+
+
+def test_votes_of_a_run_without_objects_are_refused(run: RunFolder, tmp_path: Path) -> None:
+    plain = RunFolder(tmp_path / "plain")
+    plain_run(plain.path, IMAGES, manifest_of(IMAGES, **{**ASKED, "objects": None}))
+    assert plain.receipt(IMAGES.names[0]).measures == []
+    shutil.copytree(run.path, tmp_path / "mixed")
+    mixed, name = RunFolder(tmp_path / "mixed"), IMAGES.names[0]
+    shutil.copy(plain.votes_path(name, 0.1), mixed.votes_path(name, 0.1))
+    mixed.rows_path(name).unlink()
+    with pytest.raises(cs.InputError, match="its measures is False, not True"):
+        mixed.all_votes(name, 0.1)
+
+
+def test_bad_objects_are_one_sentence() -> None:
+    with pytest.raises(cs.InputError, match="nobody"):
+        manifest_of(IMAGES, **{**ASKED, "objects": ("nobody",)})
+    with pytest.raises(cs.InputError, match="objects must be different labels"):
+        manifest_of(IMAGES, **{**ASKED, "objects": ()})
+    with pytest.raises(cs.InputError, match="least_area must be at least 1"):
+        manifest_of(IMAGES, **{**ASKED, "least_area": 0})
+
+
+def test_a_run_along_a_threat_bounds_the_worst_anchor(tmp_path: Path) -> None:
+    images, folder = Images(1), RunFolder(tmp_path / "run")
+    along: dict[str, Any] = {"sigmas": (0.0,), "settings": ((60, 0.75),), "threat": threats.fog(0.5), "up_to": 0.6}
+    plain_run(folder.path, images, manifest_of(images, **{**ASKED, **along}))
+    votes = folder.all_votes(images.names[0], 0.0)
+    assert len(votes.anchors) == 2
+    found = cs.bound(votes, tau=0.75, alpha=folder.manifest.alpha_per_image)
+    assert [row["bound"] for row in folder.receipt(images.names[0]).measures] == found.lower.tolist()
+    assert verify_run(folder).passed

@@ -1,0 +1,238 @@
+"""Calibrations: against brute force, their file, what they refuse, and what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import certiseg as cs
+from certiseg import threats
+from certiseg.images import read_image
+from certiseg.models.segmenter import as_batch
+from certiseg.noise import image_key
+from certiseg.truth.answer import load_sets
+from certiseg.truth.calibration import Calibration, load_calibration
+from certiseg.truth.draw import noisy_image
+from certiseg.truth.scores import UNIT
+from certiseg.truth.settings import CalibrationSettings
+from tests.truth.small import CLASSES, TREE, network, scene, scenes
+
+MODEL = network()
+
+
+def made(count: int = 20, **settings: object) -> Calibration:
+    images, labels = scenes(count)
+    return cs.calibrate(MODEL, images, labels, **{"risk": 0.1, "seed": 5, "hierarchy": TREE, **settings})
+
+
+def softmax_of(pixels: np.ndarray) -> np.ndarray:
+    with torch.inference_mode():
+        return MODEL.model(as_batch(pixels[None])).softmax(1)[0].permute(1, 2, 0).numpy()
+
+
+def test_without_a_radius_it_is_split_conformal_prediction() -> None:
+    """A brute-force statement of it, with posteriors from torch: scores, rank and sets."""
+    calibration, settings = made(25, sigma=0.0), CalibrationSettings(sigma=0.0)
+    scores = []
+    for image, label in zip(*scenes(25), strict=True):
+        known = label != 255
+        truth = np.sort(np.take_along_axis(softmax_of(image), np.where(known, label, 0)[..., None], 2)[..., 0][known])
+        scores.append(max(q for q in truth if (truth >= q).mean() >= 0.95))
+    q = sorted(scores, reverse=True)[int(np.ceil(26 * 0.9)) - 1]
+    assert calibration.thresholds()[0] / UNIT == pytest.approx(q, abs=1e-6)
+    image = scene(99)[0]
+    noisy = noisy_image(image, settings, seed=1, key=image_key(image))
+    np.testing.assert_array_equal(noisy, image)
+    clear = np.abs(softmax_of(image) - q) > 1e-5
+    np.testing.assert_array_equal(calibration.sets(MODEL, image)[clear], (softmax_of(image) >= q)[clear])
+
+
+def test_the_radius_asks_for_more_than_the_risk() -> None:
+    plain, robust = made(45), made(45, radius=0.169)
+    assert robust.thresholds()[0] == plain.scores.min() < plain.thresholds()[0]
+    with pytest.raises(cs.InputError, match=r"calibration images must be at least 39 for risk 0.1, radius 0.169"):
+        made(38, radius=0.169)
+
+
+def test_the_noise_is_fresh_unless_a_seed_is_given_and_recorded() -> None:
+    calibration, image = made(), scene(50)[0]
+    first, second = calibration.answer(MODEL, image), calibration.answer(MODEL, image)
+    assert first.seed != second.seed
+    assert first.fresh
+    again = calibration.answer(MODEL, image, first.seed)
+    np.testing.assert_array_equal(again.members, first.members)
+    assert not again.fresh
+    assert "Exploration, not a promise" in again.claim()
+    assert "Exploration" not in first.claim()
+    assert made(seed=None).seed != made(seed=None).seed
+
+
+def test_levels_are_promises_of_their_own() -> None:
+    calibration, image = made(45, risk=(0.1, 0.3), pixels=(0.95, 0.5)), scene(60)[0]
+    strict = calibration.sets(MODEL, image, 1)
+    for level in ({"risk": 0.3}, {"pixels": 0.5}, {"risk": 0.3, "pixels": 0.5}):
+        looser = calibration.sets(MODEL, image, 1, **level)
+        assert strict.sum() >= looser.sum()
+        assert not (looser & ~strict).any()
+    assert "A comparison" in calibration.claim(risk=0.3)
+    assert "A comparison" not in calibration.claim()
+    with pytest.raises(cs.InputError, match="risk must be one of those calibrated"):
+        calibration.sets(MODEL, image, risk=0.2)
+
+
+def test_a_chosen_class_has_a_threshold_of_its_own_from_images_that_contain_it() -> None:
+    calibration = made(45, classes=("car", "tree"), risk=0.2)
+    labels = scenes(45)[1]
+    assert len(calibration.class_scores["car"]) == sum((label == 3).any() for label in labels) < 45
+    plain, own = made(45, risk=0.2).thresholds(), calibration.thresholds()
+    assert own[0] == own[2] == plain[0]
+    for index in (1, 3):
+        name = CLASSES[index]
+        rank = int(np.floor((len(calibration.class_scores[name]) + 1) * 0.1))
+        assert own[index] == min(plain[0], np.sort(calibration.class_scores[name][:, 0])[rank - 1])
+    assert "A second promise, with probability 0.9 each" in calibration.claim()
+
+
+def test_the_worst_anchor_scores_and_more_anchors_need_fewer_images() -> None:
+    fog = {"threat": threats.fog(0.5), "sigma": 0.0, "up_to": 0.5}
+    one, two = made(30, **fog), made(30, **fog, anchors=2)
+    assert (two.scores <= one.scores).all()
+    assert (two.scores < one.scores).any()
+    assert one.settings.miss(0.1) < two.settings.miss(0.1)
+    np.testing.assert_array_equal(one.sets(MODEL, scene(70)[0], 3).shape, (12, 16, 4))
+    assert "fog of density up to 39 %" in one.claim()
+
+
+def test_gamma_is_covered_on_both_sides() -> None:
+    settings = CalibrationSettings(threat=threats.gamma(0.5), sigma=0.0, up_to=0.6, anchors=3)
+    assert settings.places == pytest.approx((-0.4, 0.0, 0.4))
+    assert float(settings.miss(0.1)) == pytest.approx(float(CalibrationSettings(sigma=0.5, radius=0.2).miss(0.1)))
+
+
+# -- the file ----------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_calibration_gives_the_same_sets(tmp_path: Path) -> None:
+    calibration, image = made(45, classes=("car",), radius=0.1, risk=(0.2, 0.3)), scene(80)[0]
+    calibration.save(tmp_path / "c.json")
+    found = load_calibration(tmp_path / "c.json")
+    np.testing.assert_array_equal(found.sets(MODEL, image, 1), calibration.sets(MODEL, image, 1))
+    assert found.claim() == calibration.claim()
+    assert found.data_sha256 == calibration.data_sha256 != made(44).data_sha256
+    images, labels = scenes(20)
+    assert cs.calibrate(MODEL, images[::-1], labels[::-1]).data_sha256 == made(20).data_sha256
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    made().save(path)
+    text = path.read_text()
+    for old, new in (('"risk"', '"Risk"'), ("0.1", "0.2"), ("small", "smell")):
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises(cs.InputError, match="do not match its SHA-256"):
+            load_calibration(path)
+
+
+def test_a_sealed_lie_is_refused(tmp_path: Path) -> None:
+    from certiseg.runs.sealed import write_sealed
+
+    content = made().content()
+    lower = [[row[0] + 1] for row in content["scores"]]
+    for lie in ({"scores": lower}, {"claim": "All is true."}, {"images": 21}, {"scores": lower[:5]}):
+        write_sealed(tmp_path / "c.json", "calibration", json.loads(json.dumps({**content, **lie})))
+        with pytest.raises(cs.InputError):
+            load_calibration(tmp_path / "c.json")
+
+
+def test_another_model_is_refused() -> None:
+    calibration, image = made(), scene(90)[0]
+    with pytest.raises(cs.InputError, match="model must be the calibrated one"):
+        calibration.sets(network(seed=1), image)
+    with pytest.raises(cs.InputError, match="classes must be as calibrated"):
+        calibration.sets(MODEL.adjusted(class_names=tuple(reversed(CLASSES))), image)
+    with pytest.raises(cs.InputError, match="mean must be as calibrated"):
+        calibration.sets(MODEL.adjusted(mean=(0.5, 0.5, 0.5), std=(1.0, 1.0, 1.0)), image)
+
+
+def test_callables_without_weights_are_told_apart_by_what_they_answer() -> None:
+    images, labels = scenes(12)
+    one, other = (cs.Segmenter(lambda x, k=k: torch.cat([x, k - x[:, :1]], 1)) for k in (1, 2))
+    calibration = cs.calibrate(one, images, labels)
+    calibration.sets(one, images[0])
+    with pytest.raises(cs.InputError, match="model must be the calibrated one"):
+        calibration.sets(other, images[0])
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"sigma": 0.0, "radius": 0.1}, "radius must be 0 without pixel noise, got 0.1"),
+        ({"risk": 1.0}, r"risk must lie in \(0, 1\)"),
+        ({"pixels": 0.0}, r"pixels must lie in \(0, 1\]"),
+        ({"risk": (0.1, 0.1)}, "risk must be one or several different numbers"),
+        ({"score": "best"}, "score must be one of posterior, adaptive, vertex"),
+        ({"classes": ("car",), "score": "vertex"}, "classes must be left out for the score vertex"),
+        ({"classes": ("ship",)}, "classes must be one of sky, tree, road, car, ..., got 'ship'"),
+        ({"up_to": 0.5}, "up_to must come with a threat"),
+        ({"threat": threats.fog(0.5), "sigma": 0.0}, "up_to must be a positive parameter"),
+        ({"threat": threats.fog(0.5, depth=np.ones((12, 16))), "up_to": 0.1}, "threat must not carry a depth map"),
+        ({"threat": threats.gamma(0.5), "radius": 0.1, "up_to": 0.1}, "gamma"),
+        ({"anchors": 2}, "anchors must be 1 without a threat"),
+    ],
+)
+def test_bad_settings_are_one_sentence(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(cs.InputError, match=sentence) as caught:
+        made(20, **settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_images_are_one_sentence() -> None:
+    images, labels = scenes(12)
+    void = np.full_like(labels[0], 255)
+    for given_labels, sentence in (
+        ([*labels[:-1], None], "labels must be given for every calibration image, got none for image 12"),
+        ([*labels[:-1], void], "labels must have a labelled pixel in every image, got none in image 12"),
+        (labels[:-1], "images and labels must be equally many"),
+    ):
+        with pytest.raises(cs.InputError, match=sentence):
+            cs.calibrate(MODEL, images, given_labels)
+    with pytest.raises(cs.InputError, match="images must be different, got one twice"):
+        cs.calibrate(MODEL, [*images[:-1], images[0]], [*labels[:-1], labels[0]])
+    with pytest.raises(cs.InputError, match=r"images with car must be at least 9 .* got 0"):
+        cs.calibrate(MODEL, images, [np.where(label == 3, 255, label) for label in labels], classes=("car",))
+    with pytest.raises(cs.InputError, match="hierarchy must be given for the score vertex"):
+        cs.calibrate(MODEL, images, labels, score="vertex")
+
+
+# -- the sets of an image ----------------------------------------------------------------------------------------
+
+
+def test_sets_of_an_image_are_saved_and_read(tmp_path: Path) -> None:
+    found = made().answer(MODEL, scene(95)[0])
+    found.save(tmp_path / "s.npz")
+    again = load_sets(tmp_path / "s.npz")
+    np.testing.assert_array_equal(again.members, found.members)
+    assert (again.claim(), again.seed, again.level) == (found.claim(), found.seed, found.level)
+    members = {CLASSES[c] for c in np.flatnonzero(found.members[3, 4])}
+    assert set(again.labels_at(3, 4)) == members
+    with pytest.raises(cs.InputError, match="row and column must lie in the image"):
+        found.labels_at(12, 0)
+
+
+def test_a_summary_counts_what_the_sets_hold() -> None:
+    found = made().answer(MODEL, scene(96)[0])
+    summary = found.summary()
+    assert summary["mean_set_size"] == pytest.approx(found.members.sum() / found.members[..., 0].size)
+    assert sum(summary["set_sizes"].values()) == pytest.approx(1)
+    assert sum(summary["in_sets"].values()) == pytest.approx(summary["mean_set_size"])
+    assert summary["singletons"] == pytest.approx((found.members.sum(-1) == 1).mean())
+    picture = found.overlay(read_image(scene(96)[0]))
+    assert picture.height == 12
+    assert picture.width > 16
