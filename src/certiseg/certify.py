@@ -62,7 +62,25 @@ def certify(
     method `level`), max_set (for sets; by default as many classes as the votes rank), radius (with a threat and pixel
     noise: the point of the trade-off between range and l2 radius; default: 0).
     """
-    asked = CertificateSettings(**settings)
+    made = make_certificate(votes, hierarchy, CertificateSettings(**settings), region)
+    if made.critical is None:
+        tested = votes.candidate.size if made.region is None else int(made.region.sum())
+        warnings.warn(
+            f"nothing can be certified: n = {votes.n} draws cannot reject at tau = {made.settings.tau} and alpha = "
+            f"{made.settings.alpha} for {tested:,} pixels; see `certiseg plan`",
+            NothingCertifiable,
+            stacklevel=2,
+        )
+    return made
+
+
+def make_certificate(
+    votes: Votes,
+    hierarchy: Hierarchy | str | None,
+    asked: CertificateSettings,
+    region: NDArray[np.bool_] | None = None,
+) -> Certificate:
+    """What `certify` returns, without its warning: for threads, and for callers who tell in their own words."""
     tree = _hierarchy_for(votes, hierarchy, asked)
     used = settle(asked, votes, tree)
     region = None if region is None else np.array(region)
@@ -74,13 +92,6 @@ def certify(
         )
     chains = chains_of(votes, tree, used, inside)
     found = finest_links(chains.hits, count_test(votes, used), alpha=used.alpha, correction=used.correction, k=used.k)
-    if found.critical is None:
-        warnings.warn(
-            f"nothing can be certified: n = {votes.n} draws cannot reject at tau = {used.tau} and alpha = "
-            f"{used.alpha} for {tested:,} pixels; see `certiseg plan`",
-            NothingCertifiable,
-            stacklevel=2,
-        )
     return Certificate(
         **_maps(votes, tree, used, chains, found.link, inside),
         radius=radius(votes.deviation, used.tau) if used.radius is None else used.radius,

@@ -6,7 +6,6 @@ matter of thrift, never of validity.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.bounds import LEVELS, by_anchor
-from certiseg.certify import NothingCertifiable, certify
+from certiseg.certify import make_certificate
 from certiseg.chains import chains_of
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
+from certiseg.settings import CertificateSettings
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.nested import finest_links
 from certiseg.stats.order import hits_above
@@ -119,9 +119,8 @@ class UndecidedRule:
 
     def standing(self, votes: Votes) -> Standing:
         """How many pixels are certified, hopeless and undecided after these votes."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NothingCertifiable)  # so it is at first
-            now = certify(votes, self.hierarchy, **{**self.settings, "test": "anytime"}, region=self.region)
+        asked = CertificateSettings(**{**self.settings, "test": "anytime"})
+        now = make_certificate(votes, self.hierarchy, asked, self.region)
         inside = None if self.region is None else self.region.reshape(-1)
         hits = chains_of(votes, now.hierarchy, now.settings, inside).hits
         at_the_end = (hits.astype(np.uint32) * np.uint32(self.n_max) // np.uint32(votes.n)).astype(np.uint16)

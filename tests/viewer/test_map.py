@@ -55,6 +55,16 @@ def test_map_and_numbers_are_the_library_s(client, run, changes):
     np.testing.assert_allclose(facts["shares"], share)
 
 
+def test_a_map_without_a_certificate_touches_no_warning_filter(client, monkeypatch):
+    """Filters belong to the process: a thread that sets them back would let the warning of another one through."""
+    client.map()  # reads the pictures, which Pillow warns about
+    with monkeypatch.context() as patched:
+        patched.setattr("warnings.catch_warnings", None)
+        facts, maps = client.map(method="sets", tau=0.99)
+    assert facts["critical"] is None
+    assert (maps["vertex"] == cs.ABSTAIN).all()
+
+
 def test_fewer_draws_are_the_kept_prefix(client, run):
     _, maps = client.map(n=60, method="segcertify")
     np.testing.assert_array_equal(maps["vertex"], certificate_of(run, client.choice(n=60, method="segcertify")).vertex)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from certiseg.analysis.drawing import MARKERS, method_colour, method_name
 from certiseg.analysis.exports import Column, Table
-from certiseg.certify import NothingCertifiable
 from certiseg.render.figures import new_figure
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.pooling import BASELINE, ScoredRun
@@ -58,9 +56,7 @@ def scores_from_votes(folder: RunFolder, setting: Setting, methods: Sequence[str
     for name in folder.finished() if methods else ():
         votes, label = folder.votes(name, setting), folder.label(name)
         for method in methods:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NothingCertifiable)
-                of_image = sum_pixels(folder.certify(votes, setting, method), label)
+            of_image = sum_pixels(folder.certify(votes, setting, method), label)
             sums[method] = sums[method] + of_image if method in sums else of_image
     return {method: scores_of(of_method) for method, of_method in sums.items()}
 

@@ -36,7 +36,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from certiseg.archive import UNFINISHED, DamagedArchiveError, write_atomically
 from certiseg.certificate import Certificate, load_certificate
-from certiseg.certify import certify
+from certiseg.certify import make_certificate
 from certiseg.errors import InputError
 from certiseg.images import IdMap, read_ids
 from certiseg.partial_votes import STAGES, DrawRange, PartialVotes, flagged_ranges
@@ -45,7 +45,7 @@ from certiseg.runs.manifest import Manifest, load_manifest
 from certiseg.runs.names import file_name
 from certiseg.runs.sealed import read_sealed, require_bytes, sha256_of, write_sealed
 from certiseg.runs.settings import WHOLE, Setting, Shard, number, parse_shard
-from certiseg.settings import Stage, given
+from certiseg.settings import Stage
 from certiseg.votes import Votes, load_votes
 
 SUBFOLDERS = ("votes", "predictions", "labels", "certificates", "rows", "partial")
@@ -214,7 +214,7 @@ class RunFolder:
 
     def certify(self, votes: Votes, setting: Setting, method: str) -> Certificate:
         """A certificate from votes as the run computes it."""
-        return certify(votes, self.manifest.tree, **given(self.manifest.certificate(setting, method)))
+        return make_certificate(votes, self.manifest.tree, self.manifest.certificate(setting, method))
 
     def label(self, name: str) -> IdMap:
         """The ground truth of a finished image."""

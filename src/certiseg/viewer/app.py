@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from certiseg.certificate import Certificate
+from certiseg.certify import make_certificate
 from certiseg.errors import InputError
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.settings import Setting
@@ -28,7 +28,7 @@ from certiseg.viewer.latest_only import LatestOnly, Overtaken
 from certiseg.viewer.overview import images_of, overview
 from certiseg.viewer.pictures import Pictures
 from certiseg.viewer.pixel import describe
-from certiseg.viewer.run_reader import NotFound, RunReader, certify_quietly, is_upload
+from certiseg.viewer.run_reader import NotFound, RunReader, is_upload
 from certiseg.viewer.server import is_loopback
 from certiseg.viewer.uploads import MAX_BYTES, Busy, Uploads
 from certiseg.words import COMPARISON, PROMISE
@@ -63,7 +63,7 @@ class Viewer:
 
     def _certify(self, choice: Choice) -> Certificate:
         votes = self.reader.votes(choice.image, choice.sigma, choice.n)
-        return certify_quietly(votes, self.reader.tree, **asdict(choice.settings))
+        return make_certificate(votes, self.reader.tree, choice.settings)
 
     def role(self, choice: Choice, certificate: Certificate) -> dict[str, Any]:
         """Whether a choice is the promise, a comparison or an exploration, and how it differs from what was fixed."""

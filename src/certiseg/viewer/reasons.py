@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certiseg.certify import make_certificate
 from certiseg.render.colours import BLUE, GREEN, ORANGE, RED, YELLOW
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.binomial import MAX_DRAWS, binomial_test
 from certiseg.stats.correction import CHAIN_CORRECTIONS
-from certiseg.viewer.run_reader import certify_quietly
 
 if TYPE_CHECKING:
     from certiseg.certificate import Certificate
+    from certiseg.settings import Method
 
 TIMES = (2, 4, 16)
 """Multiples of the draws that are tried."""
@@ -47,8 +48,8 @@ def reason_map(certificate: Certificate) -> NDArray[np.uint8]:
     hits = last_hits(certificate)
     needed = np.array([_code_of_draws(certificate, k) for k in range(certificate.votes.n + 1)], np.uint8)
     codes[certificate.abstained] = needed[hits]
-    for code, method in ((2, "sets"), (1, "nested")):
-        codes[certificate.abstained & ~_by(certificate, method).abstained] = code
+    codes[certificate.abstained & ~_by(certificate, "sets").abstained] = 2
+    codes[certificate.abstained & ~_by(certificate, "nested").abstained] = 1
     return codes
 
 
@@ -96,9 +97,9 @@ def _enough(certificate: Certificate, hits: int, draws: int) -> bool:
     return critical is not None and hits * draws >= critical * n
 
 
-def _by(certificate: Certificate, method: str) -> Certificate:
+def _by(certificate: Certificate, method: Method) -> Certificate:
     """The same votes at the same tau and alpha by a chain method, over all its labels."""
     settings = certificate.settings
     correction = settings.correction if settings.correction in CHAIN_CORRECTIONS else "bonferroni"
-    chosen = asdict(settings) | {"method": method, "correction": correction, "max_set": None}
-    return certify_quietly(certificate.votes, certificate.hierarchy, region=certificate.region, **chosen)
+    chosen = replace(settings, method=method, correction=correction, max_set=None)
+    return make_certificate(certificate.votes, certificate.hierarchy, chosen, certificate.region)

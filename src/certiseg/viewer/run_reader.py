@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from dataclasses import asdict
 from functools import cached_property
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from certiseg.archive import parse_json
 from certiseg.certificate import Certificate, load_certificate
-from certiseg.certify import NothingCertifiable, certify, settle
+from certiseg.certify import settle
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
 from certiseg.images import read_ids
@@ -142,13 +141,6 @@ class RunReader:
             return dict(parse_json(self.inside(self.upload_path(name, ".json")).read_text("utf-8")))
         except (OSError, ValueError) as error:
             raise InputError(f"{name}: must have its summary, got: {error}; drop the image again") from None
-
-
-def certify_quietly(votes: Votes, tree: Hierarchy, **options: Any) -> Certificate:
-    """A certificate without the warning that nothing can be certified, which the page shows in its own words."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NothingCertifiable)
-        return certify(votes, tree, **options)
 
 
 def is_upload(name: str) -> bool:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from certiseg.archive import write_atomically
 from certiseg.certificate import Certificate
+from certiseg.certify import make_certificate
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
 from certiseg.images import read_image, read_pixels
@@ -30,7 +31,7 @@ from certiseg.render.pictures import photograph
 from certiseg.runs.settings import Setting
 from certiseg.sampling import sample
 from certiseg.settings import CertificateSettings
-from certiseg.viewer.run_reader import UPLOADED, NotFound, RunReader, certify_quietly
+from certiseg.viewer.run_reader import UPLOADED, NotFound, RunReader
 from certiseg.votes import Votes
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class _UntilCertified:
     rule: ClassVar = {"rule": "until every pixel is certified, or stopped on the page"}
 
     def __call__(self, votes: Votes) -> bool:
-        shown = self.upload.certificate = certify_quietly(votes, self.tree, **asdict(self.upload.settings))
+        shown = self.upload.certificate = make_certificate(votes, self.tree, self.upload.settings)
         return self.upload.wish == "stop" or not shown.abstained.any()
 
 
@@ -183,7 +184,7 @@ class Uploads:
             stop_every=max(1, upload.setting.n // _UPDATES),
             progress=progress,
         )
-        return certify_quietly(votes, tree, **asdict(settings))
+        return make_certificate(votes, tree, settings)
 
     def _checked_model(self) -> Segmenter:
         """The run's model, loaded on first use; another one is refused."""
