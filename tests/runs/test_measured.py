@@ -139,3 +139,31 @@ def test_a_run_along_a_threat_bounds_the_worst_anchor(tmp_path: Path) -> None:
     found = cs.bound(votes, tau=0.75, alpha=folder.manifest.alpha_per_image)
     assert [row["bound"] for row in folder.receipt(images.names[0]).measures] == found.lower.tolist()
     assert verify_run(folder).passed
+
+
+def test_kept_maps_are_those_of_the_draws_however_they_were_drawn(tmp_path: Path) -> None:
+    images = Images(1)
+    manifest = manifest_of(images, **{**ASKED, "objects": None, "keep_maps": True})
+    folder = RunFolder(tmp_path / "run")
+    plain_run(folder.path, images, manifest)
+    votes = folder.all_votes(images.names[0], 0.1)
+    assert votes.record is not None
+    maps = np.stack([votes.record.label_map(draw) for draw in range(votes.n)])
+    counted = (maps[..., None] == np.arange(votes.num_classes)).sum(axis=0)
+    np.testing.assert_array_equal(counted, votes.counts)
+    engine = Processes(build, manifest, EngineSettings(workers=2, draws_per_task=16))
+    try:
+        evaluate_dataset(RunFolder(tmp_path / "spread"), manifest, images, engine=engine)
+    finally:
+        engine.close()
+    assert hashes(tmp_path / "spread") == hashes(folder.path)
+    assert verify_run(folder).passed
+
+
+def test_votes_without_maps_do_not_belong_to_a_run_that_keeps_them(run: RunFolder, tmp_path: Path) -> None:
+    keeping = RunFolder(tmp_path / "keeping", replace(run.manifest, keep_maps=True))
+    keeping.create()
+    name = IMAGES.names[0]
+    shutil.copy(run.votes_path(name, 0.1), keeping.votes_path(name, 0.1))
+    with pytest.raises(cs.InputError, match="its maps is False, not True"):
+        keeping.all_votes(name, 0.1)

@@ -44,7 +44,9 @@ def require_votes(manifest: Manifest, name: str, sigma: float, votes: Votes, sou
     for field in ("batch_size", "temperature"):
         wanted[field], found[field] = getattr(settings, field), said.get(field)
     wanted["threat"], found["threat"] = settings.threat.identity, votes.threat.identity
-    wanted["measures"], found["measures"] = manifest.objects is not None, votes.record is not None
+    wanted["measures"], found["measures"] = manifest.recorded, votes.record is not None
+    wanted["maps"] = manifest.keep_maps
+    found["maps"] = votes.record is not None and votes.record.maps is not None
     if manifest.values:
         wanted["values"], found["values"] = manifest.values, votes.image_values
     _compare(wanted | _model_of(manifest), found | {field: said.get(field) for field in _MODEL}, source)

@@ -61,7 +61,7 @@ def measure_rows(manifest: Manifest, setting: Setting, votes: Votes) -> list[dic
 
     A promise of its own: alpha per image for all its measures, beside the alpha of the certificate of its pixels.
     """
-    if votes.record is None:
+    if not votes.measures:
         return []
     settings = manifest.certificate(setting, manifest.methods[0])
     found = bound(votes, tau=settings.tau, alpha=settings.alpha, test=settings.test, radius=settings.radius)

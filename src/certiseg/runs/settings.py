@@ -126,6 +126,7 @@ class RunSettings:
         help="bound objects of these labels, found and true, and the whole image (no label: things of the hierarchy)",
     )
     least_area: int = setting(100, metavar="PIXELS", help="the least area of an object")
+    keep_maps: bool = setting(False, help="keep the label map of every draw, for questions in `certiseg view`")
     values: Values = setting(
         (), metavar="LOW:HIGH", help="numbers in image files that 0 and 1 stand for: one range, or one per channel"
     )
@@ -172,6 +173,11 @@ class RunSettings:
     def each_setting(self) -> list[Setting]:
         """Every sigma with every pair n:tau."""
         return [Setting(sigma, n, tau) for sigma in self.sigmas for n, tau in self.settings]
+
+    @property
+    def recorded(self) -> bool:
+        """Whether something is read from every draw besides its votes: measures, or the label map itself."""
+        return self.objects is not None or self.keep_maps
 
     @property
     def draws(self) -> tuple[int, ...]:

@@ -166,7 +166,7 @@ def _bring_forward(
     partial = start(segmenter, picture.pixels, folder.manifest.sampling(sigma), picture.values)
     with settled(partial):
         for stage in STAGES:
-            if stage == "estimation" and folder.manifest.objects is not None and not pace.left:
+            if stage == "estimation" and folder.manifest.recorded and not pace.left:
                 _ask(folder, task, picture.pixels, partial, segmenter)
             for part in (part for part in ranges if part.stage == stage):
                 pace.draw(segmenter, picture.pixels, partial, part)
@@ -185,13 +185,15 @@ def _ask(
     folder: RunFolder, task: Task, pixels: NDArray[np.float32], partial: PartialVotes, segmenter: Segmenter
 ) -> None:
     """Settle what is measured by all selection draws; those that are not at hand are made again, and not counted."""
-    settings = partial.settings
+    settings, manifest = partial.settings, folder.manifest
+    if manifest.objects is None:
+        return partial.ask((), keep_maps=manifest.keep_maps)
     whole = PartialVotes(settings, key=partial.key, size=partial.size, num_classes=partial.num_classes)
     held = [partial, *(load_partial_votes(path) for path in folder.parts(task.name, settings.sigma))]
     for part in held:
         whole.take_selection(part)
     draw(segmenter, pixels, whole, "selection", whole.missing("selection"))
-    partial.ask(measures_of(folder.manifest, task.label, candidate_of(whole)))
+    partial.ask(measures_of(manifest, task.label, candidate_of(whole)), keep_maps=manifest.keep_maps)
 
 
 class _Pace:
