@@ -167,13 +167,14 @@ class Certificate:
     @cached_property
     def agrees(self) -> NDArray[np.bool_] | None:
         """(H, W): certified pixels whose noise-free prediction lies under the label; None where it is not known."""
-        prediction = self.votes.prediction
-        if prediction is None:
-            return None
+        return None if self.votes.prediction is None else self.holds(self.votes.prediction)
+
+    def holds(self, classes: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """(H, W): certified pixels whose class in a given map (H, W) lies under the label, or in the set."""
         if self.settings.method == "sets":
             place = np.arange(self.votes.max_set) < self.set_size[..., None]
-            return np.asarray(((self.votes.ranking == prediction[..., None]) & place).any(axis=-1))
-        return np.asarray(self.hierarchy.members[np.maximum(self.vertex, 0), prediction] & (self.vertex != ABSTAIN))
+            return np.asarray(((self.votes.ranking == classes[..., None]) & place).any(axis=-1))
+        return np.asarray(self.hierarchy.members[np.maximum(self.vertex, 0), classes] & (self.vertex != ABSTAIN))
 
     def labels_at(self, row: int, column: int) -> tuple[str, ...]:
         """Names of what is certified at a pixel: one vertex, or the classes of the set; empty where abstained."""

@@ -18,11 +18,13 @@ def add_parser(subparsers: Any) -> None:
         "view",
         help="look at a run in the browser",
         description="Opens a run as a local web page: every image with its certified maps, sliders that certify its "
-        "stored votes again, what is known about each pixel. Images dropped onto the page are certified with the run's "
-        "model. Needs `pip install certiseg[view]`; nothing is fetched from any network.",
+        "stored votes again, what is known about each pixel. A second run is shown beside it, on the images that both "
+        "have. Images dropped onto the page are certified with the (first) run's model. Needs "
+        "`pip install certiseg[view]`; nothing is fetched from any network.",
         epilog="example: certiseg view runs/camvid --root ../shared/data/camvid",
     )
     parser.add_argument("folder", metavar="RUN", help="a run folder of `certiseg evaluate`")
+    parser.add_argument("second", metavar="RUN2", nargs="?", help="another run, to compare with: model, sigma, threat")
     parser.add_argument("--root", metavar="DIR", help="where the data set lies, for the photographs (not for streets)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
     parser.add_argument("--host", default="127.0.0.1", help="anything but loopback needs --token (default: 127.0.0.1)")
@@ -37,8 +39,10 @@ def run(args: argparse.Namespace) -> int:
 
     check_token(args.host, args.token)
     folder = RunFolder(args.folder)
-    if not folder.finished():
-        raise InputError(f"{args.folder}: must have finished images; run `certiseg evaluate` first")
+    second = None if args.second is None else RunFolder(args.second)
+    for each in (folder, second):
+        if each is not None and not each.finished():
+            raise InputError(f"{each.path}: must have finished images; run `certiseg evaluate` first")
     args.model, args.sigma = args.model or folder.manifest.model, list(folder.manifest.sigmas)
     try:
         from certiseg.viewer.app import make_app
@@ -47,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
     app = make_app(
         folder,
+        second,
         root=args.root,
         load_model=lambda: model_and_hierarchy(args)[0],
         model_options=model_arguments(args),
@@ -55,7 +60,10 @@ def run(args: argparse.Namespace) -> int:
     )
     taken = open_socket(args.host, args.port)
     url = address(args.host, taken, args.token)
-    print(f"{folder.path}: {len(folder.finished())} images at {url} (Ctrl-C ends)", flush=True)
+    images = app.state.viewer.compare.common
+    what = f"{len(folder.finished())} images" if images is None else f"{len(images.images)} images in common"
+    shown = " and ".join(str(each.path) for each in (folder, second) if each is not None)
+    print(f"{shown}: {what} at {url} (Ctrl-C ends)", flush=True)
     serve(app, taken, url=url, browser=not args.no_browser)
     return 0
 

@@ -23,6 +23,7 @@ from certiseg.runs.settings import Setting
 from certiseg.viewer import layers
 from certiseg.viewer.cache import BoundedCache
 from certiseg.viewer.choice import Choice, command, number, one_of, parse_choice, role, text, whole
+from certiseg.viewer.compare import Compare
 from certiseg.viewer.guard import Guard
 from certiseg.viewer.latest_only import LatestOnly, Overtaken
 from certiseg.viewer.overview import images_of, overview
@@ -31,6 +32,7 @@ from certiseg.viewer.pixel import describe
 from certiseg.viewer.run_reader import NotFound, RunReader, is_upload
 from certiseg.viewer.server import is_loopback
 from certiseg.viewer.uploads import MAX_BYTES, Busy, Uploads
+from certiseg.viewer.verdict import verdict_counts
 from certiseg.words import COMPARISON, PROMISE
 
 if TYPE_CHECKING:
@@ -48,13 +50,20 @@ class Viewer:
     """The answers to a page about one run. Those that are no coroutines run in threads."""
 
     def __init__(
-        self, folder: RunFolder, *, root: str | None, load_model: Callable[[], Segmenter], model_options: Sequence[str]
+        self,
+        folder: RunFolder,
+        *,
+        root: str | None,
+        load_model: Callable[[], Segmenter],
+        model_options: Sequence[str],
+        second: Viewer | None = None,
     ) -> None:
         self.reader = RunReader(folder)
         self.pictures = Pictures(self.reader, root)
         self.uploads = Uploads(self.reader, load_model)
         self.latest_only = LatestOnly()
         self.model_options = tuple(model_options)
+        self.second, self.compare = second, Compare(self, second)
         self._certificates = BoundedCache[Certificate](_KEPT_CERTIFICATES, lambda _: 1)
 
     def certificate(self, choice: Choice) -> Certificate:
@@ -78,11 +87,15 @@ class Viewer:
     def page(self, request: Request) -> Response:
         return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
 
+    def overview(self) -> dict[str, Any]:
+        """What the page needs to know once about the run."""
+        return overview(self.reader, self.pictures)
+
     def run(self, request: Request) -> Response:
-        return JSONResponse(overview(self.reader, self.pictures))
+        return JSONResponse({**self.overview(), **self.compare.facts()})
 
     def images(self, request: Request) -> Response:
-        return JSONResponse(images_of(self.reader))
+        return JSONResponse(images_of(self.reader, self.compare.images()))
 
     def picture(self, request: Request) -> Response:
         make = self.pictures.thumbnail if request.url.path.endswith("thumbnail") else self.pictures.png
@@ -95,7 +108,7 @@ class Viewer:
         found = kinds[which](text(request.query_params, "image"))
         if found is None:
             raise NotFound(f"{which} must be in the run, got none: the image was dropped onto the page")
-        return _packed({}, {"vertex": layers.label_layer(found)})
+        return layers.packed({}, {"vertex": layers.label_layer(found)})
 
     async def map(self, request: Request) -> Response:
         """The certified map of a choice; of the moves in one lane only the latest is computed."""
@@ -106,15 +119,18 @@ class Viewer:
             highlight = (whole(query, "highlight"), one_of(query, "side", layers.SIDES))
 
         def work() -> Response:
-            certificate = self.certificate(choice)
+            certificate, truth = self.certificate(choice), self.reader.truth(choice.image)
             facts = {
-                **layers.numbers(certificate, self.reader.truth(choice.image)),
+                **layers.numbers(certificate, truth),
                 **self.role(choice, certificate),
                 "claim": certificate.claim(),
                 "radius_statement": certificate.radius_map_statement,
                 "radius_is_joint": certificate.radius_is_joint,
             }
-            return _packed(facts, layers.layers_of(certificate, query.get("layers", "vertex").split(","), highlight))
+            made = layers.layers_of(certificate, query.get("layers", "vertex").split(","), highlight, truth)
+            if truth is not None and "verdict" in made:
+                facts["by_class"] = verdict_counts(made["verdict"], truth)
+            return layers.packed(facts, made)
 
         return await self.latest_only.run(query.get("lane", ""), whole(query, "request"), work)
 
@@ -154,9 +170,9 @@ class Viewer:
         upload = self.uploads.find(request.path_params["id"])
         certificate = upload.certificate
         if certificate is None:
-            return _packed(upload.facts(), {})
+            return layers.packed(upload.facts(), {})
         facts = {**layers.numbers(certificate, None), **upload.facts(), "claim": certificate.claim()}
-        return _packed(facts, {"vertex": certificate.vertex})
+        return layers.packed(facts, {"vertex": certificate.vertex})
 
     def steer(self, request: Request) -> Response:
         """Cancel an upload, or stop drawing and keep what is certified so far."""
@@ -177,6 +193,15 @@ class Viewer:
         path = self.reader.inside(self.reader.upload_path(name, ".certificate.npz"))
         return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
+    def routes_of_maps(self) -> list[Route]:
+        """What a second run is asked for, too."""
+        return [
+            Route("/api/labels", self.labels),
+            Route("/api/map", self.map),
+            Route("/api/pixel", self.pixel),
+            Route("/api/recipe", self.recipe),
+        ]
+
     def routes(self) -> list[Route | Mount]:
         return [
             Route("/", self.page),
@@ -184,10 +209,9 @@ class Viewer:
             Route("/api/images", self.images),
             Route("/api/thumbnail", self.picture),
             Route("/api/picture", self.picture),
-            Route("/api/labels", self.labels),
-            Route("/api/map", self.map),
-            Route("/api/pixel", self.pixel),
-            Route("/api/recipe", self.recipe),
+            *self.routes_of_maps(),
+            *self.compare.routes(),
+            *([] if self.second is None else [Mount("/second", routes=self.second.routes_of_maps())]),
             Route("/api/certificate", self.download),
             Route("/api/drop", self.upload, methods=["POST"]),
             Route("/api/drop/current", self.current),
@@ -199,6 +223,7 @@ class Viewer:
 
 def make_app(
     folder: RunFolder,
+    second: RunFolder | None = None,
     *,
     root: str | None = None,
     load_model: Callable[[], Segmenter] | None = None,
@@ -206,7 +231,7 @@ def make_app(
     host: str = "127.0.0.1",
     token: str | None = None,
 ) -> Starlette:
-    """The application that shows one run folder.
+    """The application that shows one run folder, or two side by side.
 
     root: where its data set lies, for the photographs. load_model: loads the run's model, for uploads.
     model_options: the options that choose this model on a command line.
@@ -214,8 +239,10 @@ def make_app(
     from certiseg.models.load import load_model as load
 
     name = folder.manifest.model  # a folder that is no run is refused here
+    other = None if second is None else _only_maps(second, root)
     viewer = Viewer(
         folder,
+        second=other,
         root=root,
         load_model=load_model or (lambda: load(name)),
         model_options=model_options or ("--model", name),
@@ -229,8 +256,12 @@ def make_app(
     return app
 
 
-def _packed(facts: dict[str, Any], maps: dict[str, Any]) -> Response:
-    return Response(layers.pack(facts, maps), media_type="application/octet-stream")
+def _only_maps(folder: RunFolder, root: str | None) -> Viewer:
+    """The second run: it is looked at, and certifies no uploads."""
+    from certiseg.models.load import load_model
+
+    name = folder.manifest.model
+    return Viewer(folder, root=root, load_model=lambda: load_model(name), model_options=("--model", name))
 
 
 async def _body(request: Request, name: str) -> bytes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from starlette.responses import Response
 
 from certiseg.analysis.drawing import method_name
 from certiseg.errors import InputError
@@ -21,6 +22,7 @@ from certiseg.hierarchy import VOID
 from certiseg.scores import score
 from certiseg.viewer.choice import method_text
 from certiseg.viewer.reasons import reason_map
+from certiseg.viewer.verdict import verdict_map
 from certiseg.words import LOW_AGREEMENT, agreement_words
 
 if TYPE_CHECKING:
@@ -67,13 +69,19 @@ def _known(value: float | None) -> float | None:
 
 
 def layers_of(
-    certificate: Certificate, names: list[str], highlight: tuple[int, str] | None = None
+    certificate: Certificate,
+    names: list[str],
+    highlight: tuple[int, str] | None = None,
+    truth: NDArray[np.integer] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """The maps that were asked for, by name; `mask` marks the highlighted pixels."""
+    """The maps that were asked for, by name; `mask` marks the highlighted pixels; `verdict` needs the truth."""
     for name in names:
-        if name not in LAYERS:
-            raise InputError(f"layers must be among {', '.join(LAYERS)}, got {name[:40]!r}")
-    made = {name: LAYERS[name](certificate) for name in names}
+        if name not in (*LAYERS, "verdict"):
+            raise InputError(f"layers must be among {', '.join(LAYERS)}, verdict, got {name[:40]!r}")
+    made = {name: LAYERS[name](certificate) for name in names if name in LAYERS}
+    if "verdict" in names:
+        empty = np.zeros(certificate.vertex.shape, np.uint8)
+        made["verdict"] = empty if truth is None else verdict_map(certificate, truth)
     if highlight is not None:
         vertex, side = highlight
         certified = certificate.within if side == "within" else certificate.excludes
@@ -84,6 +92,11 @@ def layers_of(
 def label_layer(label: NDArray[np.integer]) -> NDArray[np.int16]:
     """A map of classes as vertices, -1 where void."""
     return np.where(label == VOID, np.int16(-1), label.astype(np.int16))
+
+
+def packed(facts: Mapping[str, Any], layers: Mapping[str, NDArray[Any]]) -> Response:
+    """Numbers and maps as one answer."""
+    return Response(pack(facts, layers), media_type="application/octet-stream")
 
 
 def pack(facts: Mapping[str, Any], layers: Mapping[str, NDArray[Any]]) -> bytes:

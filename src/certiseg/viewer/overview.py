@@ -65,10 +65,10 @@ def _settings(reader: RunReader, method: str) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name != "tau" and value is not None}
 
 
-def images_of(reader: RunReader) -> list[dict[str, Any]]:
-    """The images in the run's order, each with the scores of every setting and method; uploads come last."""
+def images_of(reader: RunReader, names: list[str]) -> list[dict[str, Any]]:
+    """The named images, each with the scores of every setting and method, or the summary of an upload."""
     return [
         {"name": name, "dropped": is_upload(name), "scores": reader.scores(name)}
         | ({"summary": reader.summary(name)} if is_upload(name) else {})
-        for name in reader.images()
+        for name in names
     ]

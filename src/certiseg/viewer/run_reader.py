@@ -117,13 +117,21 @@ class RunReader:
         return found
 
     def scores(self, name: str) -> dict[str, list[float]]:
-        """`SETTING METHOD` -> [CIG, abstain rate] of an image as the run computed them; empty for uploads."""
+        """`SETTING METHOD` -> [CIG, abstained, wrong] of an image as the run computed them; empty for uploads."""
         if is_upload(name):
             return {}
         if name not in self._scores:
-            self.inside(self.folder.rows_path(name))
-            self._scores[name] = _scores(self.folder.receipt(name).rows)
+            self._scores[name] = _scores(self.rows(name))
         return self._scores[name]
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows that the run wrote about an image of its own."""
+        self.inside(self.folder.rows_path(name))
+        return self.folder.receipt(name).rows
+
+    def key(self, name: str) -> str | None:
+        """The hash of the pixels of an image of the run."""
+        return self.manifest.identity(name)["key"]
 
     def uploads_of(self, key: str) -> int:
         """How many of the uploads are of the image with this key; one that does not tell counts, too."""
@@ -166,9 +174,10 @@ def _scores(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
         if row["method"] == UNCERTIFIED:
             continue
         key = f"{row['sigma']:g} {row['n']} {row['tau']:g} {row['method']}"
-        added = (row["gain"], row["abstained"], row["pixels"])
-        sums[key] = [a + b for a, b in zip(sums.get(key, [0, 0, 0]), added, strict=True)]
-    return {key: [gain / pixels, left / pixels] for key, (gain, left, pixels) in sums.items() if pixels}
+        wrong = row["pixels"] - row["right"] - row["abstained"]
+        added = (row["gain"], row["abstained"], wrong, row["pixels"])
+        sums[key] = [a + b for a, b in zip(sums.get(key, [0, 0, 0, 0]), added, strict=True)]
+    return {key: [part / pixels for part in parts] for key, (*parts, pixels) in sums.items() if pixels}
 
 
 def _votes_bytes(votes: Votes) -> int:
