@@ -147,12 +147,23 @@ def test_the_way_from_the_paper_leads_to_code() -> None:
     assert len(named) > 25
     for name in named:
         if not name.startswith("cs.") and not name.endswith(".py"):
-            parts = name.removeprefix("certiseg.").split(".")
-            module = max(length for length in range(len(parts) + 1) if is_module(parts[:length]))
-            value: object = importlib.import_module(".".join(["certiseg", *parts[:module]]))
-            for part in parts[module:]:
-                assert hasattr(value, part), name
-                value = getattr(value, part)
+            assert_is_there(name.removeprefix("certiseg."))
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"CHANGELOG.md"}))
+def test_names_of_the_package_lead_to_code(page: str) -> None:
+    for name in re.findall(r"\bcertiseg\.(\w+(?:\.\w+)*)", PAGES[page]):
+        assert_is_there(name)
+
+
+def assert_is_there(name: str) -> None:
+    """Check that a dotted name below certiseg is a module or something in one."""
+    parts = name.split(".")
+    module = max(length for length in range(len(parts) + 1) if is_module(parts[:length]))
+    value: object = importlib.import_module(".".join(["certiseg", *parts[:module]]))
+    for part in parts[module:]:
+        assert hasattr(value, part), name
+        value = getattr(value, part)
 
 
 def is_module(parts: list[str]) -> bool:
