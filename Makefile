@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee truth robustness mutants fuzz faults audit test-ray test-wheel test-browser screenshots docs bench bench-quick results streets train-compact train-denoiser remedies clean
+.PHONY: setup demo test check guarantee truth threats objects robustness mutants fuzz faults audit test-ray test-wheel test-browser screenshots docs bench bench-quick results streets train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
@@ -28,8 +28,17 @@ guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md,
 	$(BIN)/python -m tests.guarantees.threats_report
 	$(BIN)/python -m tests.guarantees.truth_report
 
-truth: setup  ## sets that hold the truth on CamVid, many splits; writes docs/truth-results.md; needs ../shared, resumable
-	$(BIN)/python -m experiments.truth --root $(SHARED)/camvid
+truth: EVERY := 3
+truth: setup  ## sets that hold the truth on CamVid, every third frame attacked; writes docs/truth-results.md; needs ../shared, resumable
+	$(BIN)/python -m experiments.truth --root $(SHARED)/camvid --every $(EVERY)
+
+threats: EVERY := 24
+threats: setup  ## light and weather on every 24th CamVid image, one of them swept; writes docs/threats-results.md; needs ../shared, resumable
+	$(BIN)/python -m experiments.threat_results --root $(SHARED)/camvid --every $(EVERY) $(if $(SWEEP),--sweep-every $(SWEEP))
+
+objects: EVERY := 2
+objects: setup  ## objects and areas on every second CamVid image; writes docs/measures-results.md; needs ../shared, resumable
+	$(BIN)/python -m experiments.object_results --root $(SHARED)/camvid --every $(EVERY)
 
 robustness: EVERY := 12
 robustness: setup  ## attacks on certificates of every twelfth CamVid image; writes docs/robustness.md; needs ../shared

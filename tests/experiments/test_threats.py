@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from certiseg.runs.settings import RunSettings
+from certiseg.errors import InputError
 from experiments import threat_picture, threat_results
 
 MODEL = "torch:tests.viewer.tiny:model"
@@ -17,16 +17,26 @@ MODEL = "torch:tests.viewer.tiny:model"
 def test_ranges_end_where_the_table_says() -> None:
     told = {}
     for name, case in threat_results.cases().items():
-        settings = RunSettings(threat=case.threat, up_to=case.up_to)
-        told[name] = settings.extent(settings.each_setting()[0])
+        end = case.threat.range(threat_results.TAU)[1] if case.up_to is None else case.up_to
+        told[name] = case.threat.extent(end, 0.0)
     assert told == {
         "dark": "light down to 50 %",
         "flat": "contrast down to 50 %",
         "fog": "fog of density up to 50 %",
+        "fog-anchors": "fog of density up to 75 %",
+        "fog-300m": "visibility down to 300 m",
+        "fog-150m": "visibility down to 150 m",
         "blur": "blur of up to 2 pixels",
         "gamma": "gamma between 0.6 and 1.66",
-        "fog-anchors": "fog of density up to 75 %",
     }
+
+
+def test_the_road_lies_flat_below_the_horizon() -> None:
+    depth = threat_results.road_depth((360, 480))[:, 0]
+    assert (depth[:162] == 100).all()
+    assert (np.diff(depth) <= 0).all()
+    row = 300  # a ray that falls 138.5 pixels over 480 meets the road, 1.5 m below, after so many metres
+    assert depth[row] == pytest.approx(1.5 * 480 / 138.5)
 
 
 @pytest.fixture
@@ -41,16 +51,25 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_table_is_printed_and_resumed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["--root", str(root), "--runs", str(root / "runs"), "--model", MODEL, "--every", "1", "-n", "60"]
-    asked += ["--only", "dark", "fog-anchors"]
+def test_the_page_is_written_and_resumed(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = root / "docs" / "threats-results.md"
+    asked = ["--root", str(root), "--runs", str(root / "runs"), "--out", str(out), "--model", MODEL, "--every", "1"]
+    asked += ["-n", "60", "--sweep-every", "2", "--sweep-steps", "2", "--beyond", "1.5", "--draws", "40"]
+    asked += ["--only", "dark", "fog-anchors", "fog-150m", "gamma"]
     assert threat_results.main(asked) == 0
-    first = capsys.readouterr().out
-    rows = [line for line in first.splitlines() if line.startswith("| light") or line.startswith("| fog")]
-    assert [row.split(" | ")[1] for row in rows] == ["2"] * 4
-    assert "| fog of density up to 75 % | 2 |" in first
+    first = out.read_text()
+    assert "2 test images of CamVid, n = 60" in first
+    assert [line.split(" | ")[1] for line in first.splitlines() if line.startswith("| fog of density")] == ["2", "1"]
+    assert "| visibility down to 150 m | 1 |" in first
+    assert (out.parent / "images" / "threats-sweep.png").is_file()
+    monkeypatch.setattr(threat_results, "certificates", None)  # all is there: nothing is drawn again
     assert threat_results.main(asked) == 0
-    assert capsys.readouterr().out == first
+    assert out.read_text() == first
+    assert "swept" in capsys.readouterr().out
+    with pytest.raises(InputError, match="--every must be at least 1"):
+        threat_results.main([*asked, "--every", "0"])
 
 
 def test_the_picture_has_a_column_per_threat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
+import pytest
+from PIL import Image
 
 from certiseg.truth.scores import UNIT
+from experiments import truth
 from experiments.truth import BINS, Frame, bins_of, random_splits, reached
 
 
@@ -30,3 +36,30 @@ def test_a_split_covers_the_frames_that_score_enough() -> None:
     assert {frame.drive for frame in frames} == {"a", "b"}
     covered = [split.coverage for split in random_splits(frames, 0.0, 0.1, splits=400)]
     assert 0.87 < np.mean(covered) < 0.97
+
+
+def test_attacked_frames_are_judged_by_thresholds_of_others_as_they_are() -> None:
+    frames = [frame(f"a_{k}", 1000 + k, k)[0] for k in range(40)]
+    lost = [replace(each, score=0) for each in frames[::4]]
+    assert {split.coverage for split in random_splits(frames, 0.0, 0.1, splits=20, attacked=lost)} == {0.0}
+    same = random_splits(frames, 0.0, 0.1, splits=20, attacked=frames)
+    assert same == random_splits(frames, 0.0, 0.1, splits=20)
+
+
+def test_the_page_is_written_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    for folder, shape, high in (("images", (16, 24, 3), 256), ("labels", (16, 24), 31)):
+        (tmp_path / "test" / folder).mkdir(parents=True)
+        for index in range(12):
+            values = rng.integers(0, high, shape, dtype=np.uint8)
+            Image.fromarray(values).save(tmp_path / "test" / folder / f"{'ab'[index % 2]}_{index}.png")
+    out = tmp_path / "truth.md"
+    asked = ["--root", str(tmp_path), "--model", "torch:tests.viewer.tiny:model", "--runs", str(tmp_path / "runs")]
+    asked += ["--out", str(out), "--splits", "5", "--every", "6", "--risk", "0.4", "--scores", "posterior", "vertex"]
+    assert truth.main(asked) == 0
+    first = out.read_text()
+    assert "| posterior | 0.085 | 2 | 0.6 |" in first
+    assert "| vertex | 0.169 | 2 | 0.6 |" in first
+    monkeypatch.setattr(truth, "posterior_of", None)  # all is there: nothing is asked again
+    assert truth.main(asked) == 0
+    assert out.read_text() == first

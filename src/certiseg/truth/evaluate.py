@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from certiseg.models.segmenter import Segmenter
     from certiseg.truth.calibration import Calibration
+    from certiseg.truth.settings import CalibrationSettings
 
 AREAS = ((0, 100), (100, 1_000), (1_000, 10_000), (10_000, None))
 """Pixels of connected parts of the ground truth that are counted together."""
@@ -102,9 +103,7 @@ def evaluate_sets(
             continue
         masks = _masks(label, known, calibration.class_names)
         for reached in found:
-            moved = _attacked(
-                calibration, segmenter, pixels, label, known, reached.multiple, attack or AttackSettings(restarts=1)
-            )
+            moved = attacked(settings, segmenter, pixels, label, known, reached.multiple, attack)
             members = calibration.sets(segmenter, moved)
             held, sizes = _held(members, label, known), members.sum(axis=2)
             reached.images.append(_image(name, held, sizes, known, settings.pixels[0]))
@@ -135,21 +134,24 @@ def _image(
     }
 
 
-def _attacked(
-    calibration: Calibration,
+def attacked(
+    settings: CalibrationSettings,
     segmenter: Segmenter,
     pixels: NDArray[np.float32],
     label: NDArray[np.integer],
     known: NDArray[np.bool_],
     multiple: float,
-    attack: AttackSettings,
+    attack: AttackSettings | None = None,
+    *,
+    seed: int | None = None,
 ) -> NDArray[np.float32]:
-    settings = calibration.settings
+    """The image under an attack of so many times what the settings cover; seed: of the noise of the search."""
     if multiple == 0:
         return pixels
     if settings.threat.law != "none":
         return settings.threat.apply(pixels, multiple * settings.up_to)
-    allowed = np.arange(calibration.model.num_classes) == np.where(known, label, 0)[..., None]
+    assert segmenter.num_classes is not None, "known after one answer"
+    allowed = np.arange(segmenter.num_classes) == np.where(known, label, 0)[..., None]
     size = multiple * settings.radius
     delta = find_perturbation(
         segmenter,
@@ -157,8 +159,8 @@ def _attacked(
         Target("all", known, allowed),
         size=size,
         sigma=settings.sigma,
-        attack=attack,
-        seed=secrets.randbits(64),
+        attack=attack or AttackSettings(restarts=1),
+        seed=secrets.randbits(64) if seed is None else seed,
     )
     return perturbed_image(pixels, delta, size=size, noise="gaussian")
 
