@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, load_hierarchy
 from certiseg.models.backends import with_backend
+from certiseg.models.hub import is_hub_name
 from certiseg.models.load import load_model
+from certiseg.models.specs import split_spec
 
 if TYPE_CHECKING:
     from certiseg.models.segmenter import Segmenter
@@ -42,6 +44,7 @@ def choose_model(
     if choice.denoiser and len(sigmas) != 1:
         raise InputError(f"sigma must be a single value with a denoiser, got {len(sigmas)}; make one run for each")
     model, notes = load_choice(choice), []
+    choice = replace(choice, model=_settled(choice.model, model.name))
     hierarchy = given_model(model, choice.said.get("hierarchy")).hierarchy
     if choice.backend is not None:
         model = with_backend(model, choice.backend, size)
@@ -51,6 +54,13 @@ def choose_model(
     if choice.denoiser:
         model = model.denoised(sigma=sigmas[0])
     return ChosenModel(model, hierarchy, (*notes, *model.notes(hierarchy, size)), choice)
+
+
+def _settled(spec: str, name: str) -> str:
+    """The spec with the commit that was fetched, where it is of the Hub: whoever loads it later gets the same model."""
+    place, _ = split_spec(spec)
+    of_hub = place.startswith("hf:") and is_hub_name(place.removeprefix("hf:"))
+    return name.partition("?")[0] + spec[len(place) :] if of_hub else spec
 
 
 def given_model(model: Segmenter, hierarchy: str | None = None) -> ChosenModel:

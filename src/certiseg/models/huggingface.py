@@ -1,4 +1,4 @@
-"""Hugging Face folders: the model with the preparation that its processor describes. Nothing is downloaded.
+"""Hugging Face models: those of a folder, or of the Hub, with the preparation that their processor describes.
 
 Only the numbers of the processor are used (size, rescaling, mean, deviation, channel order); they are applied to the
 noisy floats, without the rounding to bytes that the processor's own resizing does.
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from certiseg.archive import parse_json
 from certiseg.errors import InputError
+from certiseg.models.hub import fetch, is_hub_name
 from certiseg.models.runtime import reason
 from certiseg.models.segmenter import Segmenter
 from certiseg.models.settings import merge_settings, names_of_ids, require_library
@@ -36,25 +37,32 @@ class _Logits(torch.nn.Module):
         return logits
 
 
-def load_huggingface(folder: str | Path, settings: Mapping[str, Any]) -> Segmenter:
-    """The model of a folder that holds config.json, model.safetensors and preprocessor_config.json."""
-    folder = Path(folder)
-    if not (folder / "config.json").is_file():
-        download = "no folder; download a model of the Hub first, with huggingface_hub.snapshot_download"
-        found = "an empty or other folder" if folder.is_dir() else download
-        raise InputError(f"hf:{folder}: must be a folder with config.json and model.safetensors, got {found}")
-    if not any(folder.glob("*.safetensors")):
-        raise InputError(
-            f"hf:{folder}: must hold its weights as safetensors, got none; other formats can run code when they are "
-            "loaded: save the model again with save_pretrained(FOLDER, safe_serialization=True)"
-        )
+def load_huggingface(place: str, settings: Mapping[str, Any]) -> Segmenter:
+    """The model of a folder, or of a repository of the Hub: config.json, safetensors and preprocessor_config.json."""
+    if is_hub_name(place):
+        folder, name = fetch(place)
+    else:
+        folder, name = Path(place), f"hf:{Path(place).name}"
+    _require_weights(folder, f"hf:{place}")
     network: Any = _network(folder)
     facts = read_processor(folder, getattr(network.config, "num_channels", 3))
     facts["num_classes"] = int(network.config.num_labels)
     names = names_of_ids(network.config.id2label, f"{folder}/config.json: `id2label`")
     if not all(name == f"LABEL_{index}" for index, name in enumerate(names)):
         facts["class_names"] = tuple(str(name) for name in names)
-    return Segmenter(_Logits(network), **merge_settings(facts, settings), name=f"hf:{folder.name}")
+    return Segmenter(_Logits(network), **merge_settings(facts, settings), name=name)
+
+
+def _require_weights(folder: Path, what: str) -> None:
+    """Refuse what is no model, and weights in a format that can run code when it is loaded."""
+    if not (folder / "config.json").is_file():
+        found = "one without config.json" if folder.is_dir() else "no folder; the Hub's have the form hf:ORG/NAME"
+        raise InputError(f"{what}: must be a folder or repository with config.json and model.safetensors, got {found}")
+    if not any(folder.glob("*.safetensors")):
+        raise InputError(
+            f"{what}: must hold its weights as safetensors, got none; other formats can run code when they are "
+            "loaded: save the model again with save_pretrained(FOLDER, safe_serialization=True)"
+        )
 
 
 def _network(folder: Path) -> torch.nn.Module:

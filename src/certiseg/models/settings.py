@@ -132,7 +132,12 @@ class ModelSettings:
 class ModelChoice:
     """Which model, in which backend, with what in front of it: all that another process needs to make the same one."""
 
-    model: str = setting("compact", metavar="SPEC", help="all forms: docs/models.md")
+    model: str = setting(
+        "compact",
+        metavar="SPEC",
+        help="a network of the package, a model file, hf:FOLDER, hf:ORG/NAME[@REVISION] of the Hugging Face Hub, "
+        "torch:package.module:factory; all forms: docs/models.md",
+    )
     backend: BackendChoice | None = setting(
         None,
         help="export a torch model and certify the exported function; auto: the fastest that keeps 32 bits; "

@@ -19,6 +19,7 @@ SPECS = {
     "MODEL.xml": "an OpenVINO file, with MODEL.bin beside it",
     "MODEL.tflite": "a TFLite file",
     "hf:FOLDER": "a Hugging Face folder",
+    "hf:ORG/NAME[@REVISION]": "a model of the Hugging Face Hub, which is fetched once",
     "torch:package.module:factory": "a torch module, callable or cs.Segmenter that the factory returns",
     "MODEL.pt, MODEL.ts or MODEL.pt2": "a TorchScript or torch.export file, only if trusted",
     "synthetic": "a scene whose class shares under noise are known in advance",
