@@ -70,8 +70,8 @@ docs: setup  ## the site, in build/site, with every tutorial run
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir build/site
 
-bench: setup  ## ratios of speed and memory, on an idle machine; WRITE=docs/performance.md puts them there
-	$(BIN)/python -m benchmarks $(if $(WRITE),--write $(WRITE))
+bench: setup  ## ratios of speed and memory, on an idle machine; WRITE=docs/performance.md puts them there; DEVICE=cuda, SUITES="overhead"
+	$(BIN)/python -m benchmarks $(SUITES) $(if $(WRITE),--write $(WRITE)) $(if $(DEVICE),--device $(DEVICE)) $(if $(RESUME),--resume)
 
 bench-quick: setup  ## a small check of the same ratios with wide margins
 	$(BIN)/python -m benchmarks --quick

@@ -1,98 +1,108 @@
 """python -m benchmarks: ratios of speed and memory, each beside its aim. `make bench` runs it.
 
-Ratios are measured inside one process (interleaved repeats, medians), on an idle machine.
+Each ratio is measured inside one process (interleaved repeats, medians), in several processes one after the other, on
+an idle machine. Aims are judged on the median of the processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks import SUITES
-from benchmarks.measure import Figure, machine
-from certiseg.archive import write_atomically
+from benchmarks import SUITES, WITH_MODEL
+from benchmarks.measure import machine
+from benchmarks.rounds import SuiteError, Taken, measured, planned, read_log
+from benchmarks.table import Row, line, rows_of, split, write_table
 from certiseg.errors import InputError
-
-BEGIN, END = "<!-- figures: written by python -m benchmarks --write -->", "<!-- end of figures -->"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the suites that were asked for; exit code 1 if one failed or, with --quick, if an aim is missed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=SUITES, help=f"of {', '.join(SUITES)}")
-    parser.add_argument("--quick", action="store_true", help="a small check with wide margins; exit code 1 if missed")
-    parser.add_argument("--json", action="store_true", help="one object per figure: name, value, aim, met")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table between the marks of a document")
-    args = parser.parse_args(arguments)
+    args = _parser().parse_args(arguments)
+    for suite in args.suites:
+        if suite not in SUITES:
+            raise InputError(f"suite must be one of {', '.join(SUITES)}, got {suite!r}")
+    if args.runs < 1:
+        raise InputError(f"runs must be at least 1, got {args.runs}")
     if args.write:
-        _split(args.write)
-    before, started = machine(), time.monotonic()
-    if not args.json:
-        print(before)
-    figures: list[Figure] = []
-    failed = False
-    for name in ["quick"] if args.quick else args.only or SUITES:
-        try:
-            found: list[Figure] = import_module(f"benchmarks.{name}").measure()
-        except Exception as error:  # what one suite lacks does not spoil the others
-            print(f"{name}: not measured: {type(error).__name__}: {error}", file=sys.stderr)
+        split(args.write)
+    print(machine(), file=sys.stderr if args.json else sys.stdout)
+    if args.quick:
+        rows = rows_of(import_module("benchmarks.quick").measure())
+        _show(rows, as_json=args.json)
+        return int(not all(row.met for row in rows))
+    return _measure(args)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)} (default: all)")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="processes for each suite (default: 5)")
+    parser.add_argument("--minutes", type=float, default=60.0, metavar="M", help="begin no process later (default: 60)")
+    parser.add_argument("--resume", action="store_true", help="count the runs that stand in the log")
+    parser.add_argument("--log", type=Path, default=Path("runs/bench.jsonl"), metavar="FILE", help="a line per process")
+    parser.add_argument("--device", default="cpu", help="where the models run: cpu, cuda, cuda:1, ...")
+    parser.add_argument("--quick", action="store_true", help="a small check with wide margins; exit code 1 if missed")
+    parser.add_argument("--json", action="store_true", help="one object per figure: name, median, least, largest, met")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table between the marks of a document")
+    return parser
+
+
+def _measure(args: argparse.Namespace) -> int:
+    """All rounds, told one by one, and the table at the end."""
+    suites = args.suites or list(SUITES)
+    if args.device != "cpu":
+        _require_device(args.device)
+        suites = [suite for suite in suites if suite in WITH_MODEL]
+    if not args.resume:
+        args.log.unlink(missing_ok=True)
+    taken = read_log(args.log, args.device, suites)
+    order, failed = planned(suites, args.runs, taken), False
+    for number, found in enumerate(measured(order, args.device, args.log, minutes=args.minutes)):
+        if isinstance(found, SuiteError):
+            print(found, file=sys.stderr)
             failed = True
             continue
-        figures += found
-        if not args.json:
-            print("\n".join(_line(figure) for figure in found), flush=True)
-    print(json.dumps([{**vars(f), "met": f.met} for f in figures], indent=1) if args.json else machine())
-    if args.write:
-        taken = (
-            f"in {time.monotonic() - started:.0f} s on {before} (load at the end: {machine().partition('load ')[2]})"
-        )
-        write_table(args.write, figures, f"Measured {time.strftime('%Y-%m-%d')} {taken}.")
-    return int(failed or (args.quick and not all(figure.met for figure in figures)))
+        taken.append(found)
+        told = f"{number + 1}/{len(order)} {found.suite}: {found.seconds:.0f} s, others used {found.others:.2f} cores"
+        print(told, file=sys.stderr, flush=True)
+    taken.sort(key=lambda found: suites.index(found.suite))
+    missing = planned(suites, args.runs, taken)
+    if missing and not failed:
+        print(f"{len(missing)} processes were not begun; --resume goes on", file=sys.stderr)
+    rows = rows_of(figure for found in taken for figure in found.figures)
+    _show(rows, as_json=args.json)
+    if args.write and rows:
+        write_table(args.write, rows, _note(taken, args.device))
+    return int(failed or bool(missing))
 
 
-def write_table(path: Path, figures: Sequence[Figure], note: str) -> None:
-    """Put the figures between the marks of a document."""
-    before, after = _split(path)
-    rows = [f"| {f.name} | {_value(f.value)} | {f.direction} {f.aim:g} | {'yes' if f.met else 'no'} |" for f in figures]
-    table = ["| figure | measured | aim | met |", "|---|---|---|---|", *rows]
-    for figure in figures:
-        if figure.curve:
-            table += ["", f"{figure.name}, if stopped after so many draws:", "", *_curve(figure.curve)]
-    with write_atomically(path) as file:
-        file.write("\n".join([before + BEGIN, "", note, "", *table, "", END + after]).encode())
+def _require_device(device: str) -> None:
+    from certiseg.models.load import load_model
+
+    load_model("compact", device=device)
 
 
-def _split(path: Path) -> tuple[str, str]:
-    """What stands before and after the marked part of a document."""
-    text = path.read_text("utf-8") if path.is_file() else ""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise InputError(f"{path}: must hold the lines {BEGIN!r} and {END!r}, between which the table is written")
-    return before, after
+def _show(rows: Sequence[Row], *, as_json: bool) -> None:
+    print(json.dumps([row.as_json() for row in rows], indent=1) if as_json else "\n".join(line(row) for row in rows))
 
 
-def _curve(curve: Mapping[int, float]) -> list[str]:
-    """A curve as a Markdown table of ten columns at most."""
-    points = list(curve.items())
-    points = points[:: -max(1, len(points) // 10)][::-1]
-    rows = ([f"{k}" for k, _ in points], ["---"] * len(points), [f"{v:.3f}" for _, v in points])
-    return [f"| {' | '.join(cells)} |" for cells in rows]
-
-
-def _line(figure: Figure) -> str:
-    verdict = "met   " if figure.met else "MISSED"
-    line = f"{verdict} {_value(figure.value):>9} {figure.direction} {figure.aim:<6g} {figure.name}"
-    return line + "".join(f"\n{'':17} {row}" for row in _curve(figure.curve)[::2]) if figure.curve else line
-
-
-def _value(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
+def _note(taken: Sequence[Taken], device: str) -> str:
+    """When and where, and how idle the machine was."""
+    others = [found.others for found in taken]
+    minutes = sum(found.seconds for found in taken) / 60
+    where = machine().partition(", load")[0] + ("" if device == "cpu" else f" and {device}")
+    return (
+        f"Measured {time.strftime('%Y-%m-%d')} in {len(taken)} processes and {minutes:.0f} minutes on {where}. "
+        f"Other programs used {statistics.median(others):.2f} cores beside the median process, "
+        f"{max(others):.2f} beside the most disturbed one."
+    )
 
 
 if __name__ == "__main__":

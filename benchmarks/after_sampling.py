@@ -15,7 +15,7 @@ from certiseg.sampling import draw, start, votes_of
 from certiseg.settings import SamplingSettings
 
 
-def measure(*, draws: int = 100, repeats: int = 3) -> list[Figure]:
+def measure(*, draws: int = 100, repeats: int = 2) -> list[Figure]:
     """From sums and counts to a nested certificate, against arg max, mode, comparison and p-values."""
     pixels, camvid = street_pixels(), cs.load_hierarchy("camvid")
     replayed, n0 = replayed_compact(pixels), 10

@@ -2,51 +2,69 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+DEVICE_VARIABLE = "CERTISEG_BENCH_DEVICE"
+DEVICE = os.environ.get(DEVICE_VARIABLE, "cpu")
+"""Where the models of the suites run."""
+
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number beside its aim."""
+    """One measured number beside its aim, or without one where it only explains another."""
 
     name: str
     value: float
-    aim: float
+    aim: float | None
     direction: Literal["<=", ">="]
-    curve: Mapping[int, float] | None = None
+    curve: Mapping[Any, float] | None = None
     """How the value came about, where one number says too little."""
-
-    @property
-    def met(self) -> bool:
-        return bool({"<=": operator.le, ">=": operator.ge}[self.direction](self.value, self.aim))
+    note: str = ""
+    """What else was found, such as the fastest backend: it may differ from run to run."""
 
 
-def interleaved(*runs: Callable[[], Any], repeats: int = 5) -> list[float]:
-    """Median seconds of each run, measured in turns after one warm-up of each."""
-    for run in runs:
+def interleaved(
+    *runs: Callable[[], Any], repeats: int = 5, warm: Sequence[Callable[[], Any]] | None = None
+) -> list[float]:
+    """Median seconds of each run, measured in turns after one warm-up of each, or after shorter ones that are given."""
+    for run in runs if warm is None else warm:
         run()
+    _settle()
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(repeats):
         for run, taken in zip(runs, times, strict=True):
             started = time.perf_counter()
             run()
+            _settle()
             taken.append(time.perf_counter() - started)
     return [statistics.median(taken) for taken in times]
 
 
-def interleaved_ratio(slow: Callable[[], Any], fast: Callable[[], Any], repeats: int = 5) -> float:
+def _settle() -> None:
+    """Wait until an accelerator has done what it was asked to."""
+    if DEVICE.startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize(DEVICE)
+
+
+def interleaved_ratio(
+    slow: Callable[[], Any],
+    fast: Callable[[], Any],
+    repeats: int = 5,
+    warm: Sequence[Callable[[], Any]] | None = None,
+) -> float:
     """Median time of `slow` over median time of `fast`, measured in turns."""
-    slow_seconds, fast_seconds = interleaved(slow, fast, repeats=repeats)
+    slow_seconds, fast_seconds = interleaved(slow, fast, repeats=repeats, warm=warm)
     return slow_seconds / fast_seconds
 
 

@@ -7,7 +7,7 @@ from PIL import Image
 
 import certiseg as cs
 from benchmarks.measure import Figure, interleaved_ratio
-from benchmarks.models import street_pixels
+from benchmarks.models import compact, street_pixels
 from benchmarks.overhead import bare_passes
 from certiseg.measures.files import Instance
 from certiseg.measures.questions import Scene, kept, resolve
@@ -19,7 +19,7 @@ AIMS = {(360, 480): 0.02, LARGE: 0.05}
 
 def measure(*, repeats: int = 11) -> list[Figure]:
     """Share and overlap of a hundred objects and what is kept, at 480x360 and at 1024x2048."""
-    street, model, tree = street_pixels(), cs.load_model("compact"), cs.load_hierarchy("camvid")
+    street, model, tree = street_pixels(), compact(), cs.load_hierarchy("camvid")
     large = Image.fromarray((street * 255).round().astype(np.uint8)).resize(LARGE[::-1])
     figures = []
     for pixels in (street, np.asarray(large, np.float32) / np.float32(255)):

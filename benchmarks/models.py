@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 import certiseg as cs
+from benchmarks.measure import DEVICE
 from certiseg.datasets import open_dataset
 from certiseg.images import read_image
 from certiseg.models.hrnet import hrnet_w48
@@ -19,10 +20,15 @@ def street_pixels(height: int = 360, width: int = 480) -> NDArray[np.float32]:
     return torch.nn.functional.interpolate(pixels, size=(height, width))[0].permute(1, 2, 0).contiguous().numpy()
 
 
+def compact() -> cs.Segmenter:
+    """`compact` on the device that is measured."""
+    return cs.load_model("compact", device=DEVICE)
+
+
 def hrnet(num_classes: int = 19) -> cs.Segmenter:
     """HRNet-W48 with random weights: its speed does not depend on them."""
     torch.manual_seed(0)
-    network = hrnet_w48(num_classes)
+    network = hrnet_w48(num_classes).to(DEVICE)
     return cs.Segmenter(network, num_classes=num_classes, mean=IMAGENET_MEAN, std=IMAGENET_STD, align_corners=True)
 
 

@@ -37,10 +37,30 @@ def straightforward(
 
 def published(logits: Tensor, *, n0: int) -> NDArray[np.int64]:
     """The published steps after sampling: stored logits (n0 + n, C, H, W) -> arg max -> mode -> compare -> p-values."""
+    return decided(logits.argmax(1).numpy(), n0=n0)
+
+
+def decided(labels: NDArray[np.int64], *, n0: int) -> NDArray[np.int64]:
+    """Label maps (n0 + n, H, W) -> mode -> compare -> p-values."""
     from scipy.stats import binom, mode
 
-    labels = logits.argmax(1).numpy()
     candidate = mode(labels[:n0], axis=0).mode
     hits = (labels[n0:] == candidate).sum(axis=0)
     p_values = binom.sf(hits - 1, len(labels) - n0, TAU)
     return np.where(p_values <= ALPHA / candidate.size, candidate, -1)
+
+
+def published_labels(
+    model: Callable[[Tensor], Tensor], pixels: NDArray[np.float32], *, sigma: float, draws: int
+) -> NDArray[np.int64]:
+    """Noise, passes, up-sampling, all logits of these draws kept, then arg max: (draws, H, W)."""
+    size, clean = pixels.shape[:2], torch.from_numpy(pixels).permute(2, 0, 1)[None].contiguous()
+    logits: Tensor | None = None
+    with torch.inference_mode():
+        for draw in range(draws):
+            scores = F.interpolate(model(clean + sigma * torch.randn_like(clean)), size=size, mode="bilinear")
+            if logits is None:
+                logits = torch.empty(draws, scores.shape[1], *size)
+            logits[draw] = scores[0]
+        assert logits is not None
+        return logits.argmax(1).numpy()

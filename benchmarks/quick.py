@@ -21,5 +21,5 @@ def measure() -> list[Figure]:
         *(replace(figure, aim=5.0) for figure in certify_speed.measure(256, 512)),
         *(replace(figure, aim=60.0) for figure in after_sampling.measure(draws=80, repeats=2)),
         Figure("time without the model, n = 300 over n = 30, over 10", longer, 1.4, "<="),
-        *(replace(figure, aim=1.1) for figure in sample_memory.measure((50, 200))),
+        *(replace(figure, aim=1.1) for figure in [sample_memory.growth((50, 200))]),
     ]

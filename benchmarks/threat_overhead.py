@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-import certiseg as cs
 from benchmarks.measure import Figure, interleaved_ratio
-from benchmarks.models import street_pixels
+from benchmarks.models import compact, street_pixels
 from benchmarks.overhead import bare_passes
 from certiseg import threats
 from certiseg.noise.along_threat import moved_images
@@ -18,7 +17,7 @@ AIM = 0.05
 
 def measure(*, repeats: int = 21) -> list[Figure]:
     """One draw of each threat without pixel noise, 480x360."""
-    pixels, model = street_pixels(), cs.load_model("compact")
+    pixels, model = street_pixels(), compact()
     depth = np.linspace(1, 60, pixels.shape[0] * pixels.shape[1]).reshape(pixels.shape[:2])
     kinds = [threats.named(name, 0.5) for name in threats.NAMES]
     figures = []

@@ -36,7 +36,7 @@ def scene_votes(height: int, width: int, num_classes: int) -> cs.Votes:
     return votes_of([coarse.candidate, rank.astype(np.float32), coarse.ranking, counts], coarse.n, block=8)
 
 
-def measure(repeats: int = 9) -> list[Figure]:
+def measure(repeats: int = 5) -> list[Figure]:
     """Time of the whole grid over the time of one `certify` with adaptive and the same correction."""
     figures = []
     for (name, (height, width)), corrections in CASES.items():

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.measure import Figure
 
 HEIGHT, WIDTH, WINDOW = 4000, 6000, (720, 960)
-DRAWS = 2
+DRAWS = 1
 
 
 def measure() -> list[Figure]:
