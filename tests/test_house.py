@@ -49,7 +49,19 @@ ONLY = {
 HEAVY = {
     *("torch", "torchmetrics", "safetensors.torch", "tensorboard"),
     *("transformers", "onnx", "onnxruntime", "onnxscript", "openvino", "ai_edge_litert"),
-    *("numba", "scipy", "matplotlib", "pyarrow", "tifffile", "datasets", "ray", "jinja2", "starlette", "uvicorn"),
+    *(
+        "numba",
+        "scipy",
+        "matplotlib",
+        "pyarrow",
+        "tifffile",
+        "rasterio",
+        "datasets",
+        "ray",
+        "jinja2",
+        "starlette",
+        "uvicorn",
+    ),
 }
 """Libraries that take long to load, or that not everybody has: they may be imported inside functions."""
 

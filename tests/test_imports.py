@@ -28,6 +28,7 @@ HEAVY = (
     "tensorflow",
     "tensorboard",
     "ray",
+    "rasterio",
 )
 PUBLIC = (
     "load_hierarchy",

@@ -100,6 +100,52 @@ def test_bad_input_is_one_sentence_before_anything_is_written(arguments, key, da
     assert not (data / "run").exists()
 
 
+def test_a_table_of_pairs_is_evaluated_by_the_classes_of_the_hierarchy_and_found_again(data, capsys):
+    (data / "tables").mkdir()
+    rows = [f"../data/images/{index}.png,../data/labels/{index}.png,{name}" for index, name in enumerate("xyz")]
+    (data / "tables/pairs.csv").write_text("\n".join(["image,label,name", *rows]))
+    model = ["--model", "torch:evaluated_networks:small", "--hierarchy", "tiny.yaml", "--setting", "60:0.75"]
+    start = ["evaluate", "tables/pairs.csv", "--out", "run", *model, "--methods", "segcertify", "--first", "2"]
+    assert main(start) == 0
+    assert "2 images of pairs; promise" in capsys.readouterr().out
+    manifest = json.loads((data / "run/manifest.json").read_text())
+    assert (manifest["dataset"], manifest["images"]) == ("pairs", ["x", "y"])
+    assert main(["report", "run", "--root", "tables/pairs.csv", "--out", "page.html"]) == 0
+    assert "photograph" in (data / "page.html").read_text()
+    (data / "data/images/1.png").unlink()
+    assert main(start) == 2, "every file of a table must be there"
+    assert "row 2: image must be a file" in capsys.readouterr().err
+
+
+def test_tiles_of_a_raster_are_evaluated_in_its_own_units(data, capsys):
+    rasterio = pytest.importorskip("rasterio", reason="needs certiseg[geo]")
+    rng, grid = (
+        np.random.default_rng(0),
+        {"driver": "GTiff", "height": 24, "width": 48, "nodata": 0, "crs": "EPSG:4326"},
+    )
+    grid["transform"] = rasterio.transform.from_origin(8.0, 50.0, 0.1, 0.1)
+    for name, count, high, kind in (("images", 4, 3000, "uint16"), ("labels", 1, 4, "uint8")):
+        (data / "scene" / name).mkdir(parents=True)
+        with rasterio.open(data / f"scene/{name}/a.tif", "w", count=count, dtype=kind, **grid) as file:
+            file.write(rng.integers(0, high, (count, 24, 48)).astype(kind))
+    model = ["--model", "torch:evaluated_networks:small", "--hierarchy", "tiny.yaml", "--setting", "60:0.75"]
+    start = ["evaluate", "geotiff:32:3,2,1", "--root", "scene", "--values", "0:3000", *model]
+    assert main([*start, "--methods", "segcertify", "--out", "run"]) == 0
+    manifest = json.loads((data / "run/manifest.json").read_text())
+    assert (manifest["dataset"], manifest["images"]) == ("geotiff:32:3,2,1", ["a/000000_000000", "a/000000_000024"])
+    assert main(["verify", "run"]) == 0
+
+
+def test_a_model_of_other_classes_is_refused_before_any_draw(data, capsys):
+    (data / "data/classes.txt").write_text("road\ncar\ntree\nbus\n")
+    assert evaluate() == 2
+    assert "the same classes in the same order, got 'bus'" in capsys.readouterr().err
+    (data / "data/classes.txt").write_text("road\ncar\nbus\ntree\nsky\n")
+    assert evaluate() == 2
+    assert "must have the same classes, got 4 of" in capsys.readouterr().err
+    assert not (data / "run").exists()
+
+
 def test_a_measured_batch_size_is_kept_with_the_run(data, monkeypatch):
     measured = iter([3, 5])
     monkeypatch.setattr("certiseg.runs.prepare.measured_batch_size", lambda *_, **__: next(measured))

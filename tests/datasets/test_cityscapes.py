@@ -48,6 +48,17 @@ def test_train_ids_are_taken_where_only_they_are_there(tmp_path, save) -> None:
         assert sample.label.tolist() == TRAIN
 
 
+def test_instance_ids_from_1000_on_are_objects(tmp_path, save) -> None:
+    add_city(save, "munster_000001_000019")
+    add_city(save, "munster_000001_000029")
+    marked = np.array([[7, 24001, 26000, 26001, 26, 0]] * 4, np.uint16)
+    save("gtFine/val/munster/munster_000001_000019_gtFine_instanceIds.png", marked)
+    first, second = open_dataset("cityscapes", tmp_path)
+    assert first.instances is not None
+    assert first.instances.tolist() == [[0, 1, 2, 3, 0, 0]] * 4, "26 is a group of cars"
+    assert second.instances is None
+
+
 def test_faults_of_one_sample_leave_the_others(tmp_path, save, refuse) -> None:
     add_city(save, "a_0")
     add_city(save, "b_0", label=None)

@@ -12,7 +12,11 @@ from certiseg.datasets import NAMES, open_dataset, open_training_pair
 
 
 def test_bad_arguments(tmp_path: Path, refuse) -> None:
-    refuse(lambda: open_dataset("ade", tmp_path), "dataset must be one of cityscapes, acdc,", "streets, got 'ade'")
+    refuse(
+        lambda: open_dataset("ade", tmp_path),
+        "dataset must be one of cityscapes, acdc,",
+        "or a table of pairs (.csv, .parquet), got 'ade'",
+    )
     refuse(lambda: open_dataset("camvid"), "root must be the folder of camvid, got none")
     refuse(lambda: open_dataset("camvid", tmp_path / "none"), "root must be a folder", tmp_path / "none")
     refuse(lambda: open_dataset("streets", first=0), "first must be at least 1, got 0")

@@ -1,5 +1,8 @@
 """PASCAL-Context: the mmsegmentation layout and the original labels."""
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -73,7 +76,11 @@ def test_faults_of_the_whole(tmp_path, save, refuse) -> None:
 
     refuse(opened, tmp_path, "must hold VOCdevkit/VOC2010/JPEGImages/, got an empty folder")
     save(f"{VOC}/JPEGImages/a.jpg")
-    refuse(opened, "must hold the labels in SegmentationClassContext/ (png) or", "trainval/ (mat), got JPEGImages/")
+    refuse(
+        opened,
+        "must hold the labels in SegmentationClassContext/ (png) or",
+        "trainval/ (mat) or trainval_merged.json, got JPEGImages/",
+    )
     (tmp_path / "trainval").mkdir()
     refuse(opened, "ImageSets/SegmentationContext/val.txt or ImageSets/Main/val.txt, got neither")
     write_list(tmp_path, "Main", "val", "a\n")
@@ -87,3 +94,106 @@ def test_faults_of_the_whole(tmp_path, save, refuse) -> None:
         write_list(tmp_path, "Main", "val", names)
         savemat(tmp_path / "trainval/a.mat", {"LabelMap": np.ones((4, 6))})
         refuse(opened, words)
+
+
+# -- the one file of PASCAL in Detail ----------------------------------------------------------------------------
+
+
+def runs(mask: np.ndarray) -> dict[str, Any]:
+    """Run lengths down the columns, outside first."""
+    flat = mask.T.ravel()
+    edges = np.flatnonzero(np.diff(flat, prepend=False, append=False))
+    lengths = np.diff([0, *edges, flat.size]).tolist() if edges.size else [flat.size]
+    if flat[-1]:
+        lengths = np.diff([0, *edges]).tolist()
+    return {"size": list(mask.shape), "counts": lengths}
+
+
+def write_detail(tmp_path, save, **changes: Any) -> None:
+    """Two images of val, one of train; the first has a sky, two people, one over the other, and a rare class."""
+    for name in ("2008_000002", "2008_000009", "2008_000003"):
+        save(f"{VOC}/JPEGImages/{name}.jpg")
+    places = np.indices((4, 6))[1]
+    masks = [(360, places < 6), (284, places < 3), (284, (places > 1) & (places < 4)), (1, places == 5)]
+    segments = [
+        {"id": i, "image_id": 1, "category_id": c, "segmentation": runs(m), "iscrowd": 0}
+        for i, (c, m) in enumerate(masks)
+    ]
+    content = {
+        "info": {},
+        "images": [
+            {"image_id": 9, "file_name": "2008_000009.jpg", "phase": "val"},
+            {"image_id": 1, "file_name": "2008_000002.jpg", "phase": "val"},
+            {"image_id": 3, "file_name": "2008_000003.jpg", "phase": "train"},
+        ],
+        "categories": [
+            {"category_id": 284, "name": "person", "onlysemantic": 0},
+            {"category_id": 360, "name": "sky", "onlysemantic": 1},
+            {"category_id": 1, "name": "accordion", "onlysemantic": 1},
+        ],
+        "annos_segmentation": segments,
+        "annos_occlusion": [],
+        "parts": [],
+    } | changes
+    (tmp_path / VOC / "trainval_merged.json").write_text(json.dumps(content))
+
+
+def test_masks_of_the_merged_file_become_labels_and_instances(tmp_path, save) -> None:
+    write_detail(tmp_path, save)
+    data = open_dataset("pascal_context", tmp_path)
+    assert (data.split, data.names) == ("val", ("2008_000002", "2008_000009"))
+    person, sky = data.classes.index("person"), data.classes.index("sky")
+    sample = data[0]
+    assert sample.label is not None
+    assert sample.label.tolist() == [[person] * 4 + [sky, 255]] * 4, "the later mask counts; a rare class is void"
+    assert sample.instances is not None
+    assert sample.instances.tolist() == [[1, 1, 2, 2, 0, 0]] * 4
+    empty = data[1]
+    assert empty.label is not None
+    assert (empty.label == 255).all(), "without a mask there is no label"
+    assert open_dataset("pascal_context", tmp_path, split="train").names == ("2008_000003",)
+    assert len(open_dataset("pascal_context", tmp_path, split="trainval")) == 3
+
+
+def test_text_of_coco_is_read_as_run_lengths(tmp_path, save) -> None:
+    whole = {"id": 1, "image_id": 1, "category_id": 360, "segmentation": {"size": [4, 6], "counts": "888"}}
+    write_detail(tmp_path, save, annos_segmentation=[whole])
+    label = open_dataset("pascal_context", tmp_path)[0].label
+    assert label is not None
+    assert (label != 255).sum() == 8
+    assert (label[:, 2:4] != 255).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"images": {"a": 1}}, "with images, categories and annos_segmentation, got: string indices"),
+        ({"annos_segmentation": [{"image_id": 1}]}, "annos_segmentation, got: no 'category_id'"),
+        ({"images": [{"image_id": 1, "file_name": "../x.jpg", "phase": "val"}]}, "below its folder, got '../x.jpg'"),
+        ({"images": [{"image_id": 1, "file_name": "x.jpg", "phase": "test"}]}, "split must be one of , got 'val'"),
+    ],
+)
+def test_another_file_of_that_name(tmp_path, save, refuse, changes, words: str) -> None:
+    write_detail(tmp_path, save, **changes)
+    refuse(lambda: open_dataset("pascal_context", tmp_path), words)
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "category", "words"),
+    [
+        ({"size": [4, 6], "counts": [30]}, 360, "run lengths must be of the size of the image, (4, 6), got others"),
+        ({"size": [6, 4], "counts": [24]}, 360, "run lengths must be of the size"),
+        ({"size": [4, 6], "counts": [-4, 28]}, 360, "run lengths must be of the size"),
+        ({"size": [4, 6], "counts": []}, 360, "run lengths must be of the size"),
+        ([[0, 0, 1, 1]], 360, "a mask must be run lengths of COCO, got: "),
+        ({"size": [4, 6], "counts": [0, 24]}, 460, "must hold label ids 0 to 459, got 460"),
+    ],
+)
+def test_masks_that_cannot_be_are_an_error_of_their_image(
+    tmp_path, save, refuse, segmentation, category: int, words: str
+) -> None:
+    odd = {"id": 1, "image_id": 1, "category_id": category, "segmentation": segmentation}
+    write_detail(tmp_path, save, annos_segmentation=[odd])
+    data = open_dataset("pascal_context", tmp_path)
+    refuse(lambda: data[0], "trainval_merged.json, 2008_000002", words)
+    assert data[1].label is not None

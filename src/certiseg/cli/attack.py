@@ -189,7 +189,7 @@ def _of_run(args: argparse.Namespace, model: Segmenter) -> Iterator[Victim]:
         raise InputError(f"--model must be the one of the run, {manifest.model}, got {model.name} (hash differs)")
     if args.method not in manifest.methods:
         raise InputError(f"--method must be one of the run's, {', '.join(manifest.methods)}, got {args.method}")
-    samples = open_dataset(manifest.dataset, args.root, split=manifest.split)
+    samples = open_dataset(manifest.dataset, args.root, split=manifest.split, classes=manifest.tree.classes)
     place = {name: index for index, name in enumerate(samples.names)}
     for name in folder.finished()[: args.first]:
         if name not in place:

@@ -14,6 +14,7 @@ from certiseg.cli.options import add_model_options, add_settings, add_sigma, mod
 from certiseg.cli.threat import add_threat_options, settle_threat_alone
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
+from certiseg.hierarchy import load_hierarchy
 from certiseg.truth.settings import CalibrationSettings
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def chosen_data(args: argparse.Namespace) -> Dataset:
     """The images that the options name."""
     if args.every < 1:
         raise InputError(f"--every must be at least 1, got {args.every}")
-    data = open_dataset(args.dataset, args.root, split=args.split, first=args.first)
+    classes = None if args.hierarchy is None else load_hierarchy(args.hierarchy).classes
+    data = open_dataset(args.dataset, args.root, split=args.split, first=args.first, classes=classes)
     return data.subset(range(0, len(data), args.every))
 
 

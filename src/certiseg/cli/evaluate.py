@@ -30,8 +30,12 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: certiseg evaluate camvid --root ../shared/data/camvid --sigma 0.25 --setting 100:0.75 "
         "--first 20 --out runs/camvid",
     )
-    parser.add_argument("dataset", metavar="DATASET", help="name of a data set; see docs/datasets.md")
-    parser.add_argument("--root", metavar="DIR", help="where the data set lies (not needed for streets)")
+    parser.add_argument(
+        "dataset",
+        metavar="DATASET",
+        help="name of a data set, or a table of image and label files (.csv, .parquet); see docs/datasets.md",
+    )
+    parser.add_argument("--root", metavar="DIR", help="where the data set lies (not needed for streets and tables)")
     parser.add_argument("--split", help="part of the data set (default: the one that is usually reported)")
     parser.add_argument("--first", type=int, metavar="N", help="only the first N images")
     parser.add_argument("--every", type=int, default=1, metavar="K", help="only every K-th image (default: 1)")

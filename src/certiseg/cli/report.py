@@ -102,9 +102,10 @@ def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:
     """Where the photographs of a run are found, by name."""
     if root is None:
         return lambda _: None
-    samples = open_dataset(folder.manifest.dataset, root, split=folder.manifest.split)
+    manifest = folder.manifest
+    samples = open_dataset(manifest.dataset, root, split=manifest.split, classes=manifest.tree.classes)
     places = {name: index for index, name in enumerate(samples.names)}
-    missing = [name for name in folder.manifest.images if name not in places]
+    missing = [name for name in manifest.images if name not in places]
     if missing:
         raise InputError(f"--root must hold the images of the run, but {missing[0]!r} is not there")
-    return lambda name: shown(open_image(samples[places[name]].image, values=folder.manifest.values))
+    return lambda name: shown(open_image(samples[places[name]].image, values=manifest.values))

@@ -6,15 +6,20 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.datasets.coding import Coding, Labels
 from certiseg.datasets.layout import by_stem, contents
 from certiseg.errors import InputError
 from certiseg.hierarchy import PRESETS, VOID, load_hierarchy
-from certiseg.images import read_stored
+from certiseg.images import IdMap, read_ids, read_stored
+
+Instances: TypeAlias = NDArray[np.uint16]
+MOST_INSTANCES = 10_000
+"""In one image."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class Sample:
     name: str
     image: NDArray[Any]
     label: Labels | None
+    instances: Instances | None = None
+    """(H, W): a number for each object that is marked by itself, 0 where there is none; None where nothing is known."""
 
 
 class Entry(Protocol):
@@ -41,17 +48,23 @@ class Entry(Protocol):
 
 @dataclass(frozen=True)
 class Files:
-    """A sample in two files; `coding` reads the label map."""
+    """A sample in two files, or three with a map of instances; `coding` reads the label map."""
 
     name: str
     image: Path
     label: Path | None
     coding: Coding
+    instances: Path | None = None
+    least_id: int = 1
+    """Ids from here on are instances."""
 
     def read(self) -> Sample:
         image = read_stored(self.image)
         label = None if self.label is None else self.coding(self.label)
-        return checked(Sample(self.name, image, label), str(self.label))
+        marked = None
+        if self.instances is not None:
+            marked = number_instances(read_ids(self.instances), self.least_id, str(self.instances))
+        return checked(Sample(self.name, image, label, marked), str(self.label))
 
 
 class Dataset:
@@ -128,7 +141,22 @@ def checked(sample: Sample, what: str) -> Sample:
             f"{what} must have the size of its image, got {label_width}x{label_height} for an image of "
             f"{width}x{height}; resize the label map with nearest neighbour"
         )
+    if sample.instances is not None and sample.image.shape[:2] != sample.instances.shape:
+        height, width = sample.image.shape[:2]
+        raise InputError(
+            f"the instances of {sample.name} must have the size of their image, {width}x{height}, got "
+            f"{sample.instances.shape[1]}x{sample.instances.shape[0]}; resize the map with nearest neighbour"
+        )
     return sample
+
+
+def number_instances(ids: IdMap, least: int, what: str) -> Instances:
+    """Ids from `least` on as 1, 2, 3 and so on in their order, all others 0."""
+    values, places = np.unique(ids, return_inverse=True)
+    marked = values >= least
+    if marked.sum() > MOST_INSTANCES:
+        raise InputError(f"{what} must mark at most {MOST_INSTANCES:,} objects, got {marked.sum():,}; check the file")
+    return np.where(marked, np.cumsum(marked), 0).astype(np.uint16)[places].reshape(ids.shape)
 
 
 def list_files(images: Path, labels: Path | None, coding: Coding) -> list[Files]:

@@ -10,6 +10,9 @@ from certiseg.datasets.coding import Coding, Ids, plain_ids, published_ids
 from certiseg.datasets.layout import choose_split, folders, require_folder, visible
 from certiseg.hierarchy import VOID
 
+LEAST_INSTANCE = 1000
+"""An instance id is 1000 times the label id of an object, and its number; below, groups and what has no instances."""
+
 
 def open_cityscapes(root: Path, split: str | None) -> Dataset:
     """One split; a sample is named CITY/STEM. Labels are `*_labelIds.png` or, without these, `*_labelTrainIds.png`."""
@@ -30,7 +33,9 @@ def list_frames(images: Path, labels: Path, ending: str, kind: str, group: str |
         if path.name.endswith(ending):
             folder, stem = path.parent.name, path.name.removesuffix(ending)
             label, coding = _find_label(labels / folder, f"{stem}{kind}")
-            entries.append(Files(f"{group or folder}/{stem}", path, label, coding))
+            marked = labels / folder / f"{stem}{kind}_instanceIds.png"
+            instances = marked if marked.is_file() else None
+            entries.append(Files(f"{group or folder}/{stem}", path, label, coding, instances, LEAST_INSTANCE))
     return sorted(entries, key=lambda entry: entry.name)
 
 

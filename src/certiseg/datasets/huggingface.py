@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from certiseg.archive import parse_json
 from certiseg.datasets.base import Dataset, Sample, checked, matching_preset
 from certiseg.datasets.coding import Ids, as_ids, plain_ids
-from certiseg.datasets.layout import choose_split, contents, read_classes
+from certiseg.datasets.layout import choose_split, contents, read_classes, read_object
 from certiseg.errors import InputError
 from certiseg.images import IdMap, read_ids, read_pixels, reason
 
@@ -92,7 +91,7 @@ def _find_split(root: Path, split: str | None) -> tuple[str | None, Path]:
         if split is not None:
             raise InputError(f"split must be left out, got {split!r}; {root} has no splits")
         return None, root
-    splits = _read_json(listed).get("splits")
+    splits = read_object(listed).get("splits")
     if not isinstance(splits, list) or not all(isinstance(name, str) and (root / name).is_dir() for name in splits):
         raise InputError(f"{listed} must list the splits that lie beside it, got {splits!r}; write it again")
     preferred = next((name for name in ("test", "validation", "val") if name in splits), "test")
@@ -149,18 +148,8 @@ def _find_classes(root: Path, folder: Path, feature: Any) -> tuple[str, ...]:
 
 
 def _read_id2label(path: Path) -> tuple[str, ...]:
-    table = _read_json(path)
+    table = read_object(path)
     names = [table.get(str(i)) for i in range(len(table))]
     if not names or not all(isinstance(name, str) for name in names):
         raise InputError(f"{path} must name the ids 0, 1, 2 and so on, got {', '.join(list(table)[:5])}; correct it")
     return tuple(str(name) for name in names)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} must be readable JSON, got: {error}; write it again") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{path} must be a JSON object, got {type(value).__name__}; write it again")
-    return value

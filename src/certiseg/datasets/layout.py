@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+from certiseg.archive import parse_json
 from certiseg.errors import InputError
 from certiseg.images import SUFFIXES
 
@@ -93,3 +95,50 @@ def read_classes(path: Path) -> tuple[str, ...]:
     if repeated:
         raise InputError(f"{path} must name each class once, got {repeated[0]!r} twice; remove one")
     return names
+
+
+def find_classes(folder: Path, given: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The class list of a folder, which may also lie one level up, beside several splits; else the names given."""
+    for place in (folder, folder.parent):
+        if (place / "classes.txt").is_file():
+            return read_classes(place / "classes.txt")
+    if given is not None:
+        return tuple(given)
+    raise InputError(f"{folder} must hold classes.txt, got none; write one class name per line, or name a hierarchy")
+
+
+def find_split(root: Path, split: str | None) -> tuple[str | None, Path]:
+    """The split of a folder and where it lies: `ROOT/images`, or `ROOT/SPLIT/images`, by default test, else val."""
+    if split is None and (root / "images").is_dir():
+        return None, root
+    available = [name for name in folders(root) if (root / name / "images").is_dir()]
+    if not available:
+        require_folder(root, "images")
+        raise InputError(f"split must be left out, got {split!r}; {root} has no splits")
+    preferred = next((name for name in ("test", "val") if name in available), available[0])
+    chosen = choose_split(split, available, preferred)
+    return chosen, root / chosen
+
+
+def require_inside(name: object, what: str) -> str:
+    """A path below a folder, as a downloaded list may name it; one that leads out is refused."""
+    path = Path(name) if isinstance(name, str) and name and "\0" not in name else None
+    if path is None or path.is_absolute() or ".." in path.parts or path == Path():
+        raise InputError(f"{what} must name files below its folder, got {str(name)[:80]!r}; use the published file")
+    return str(name)
+
+
+def read_object(path: Path, *, most: int = 4 << 30) -> dict[str, Any]:
+    """The content of a JSON file that holds an object, of at most so many bytes."""
+    try:
+        size = path.stat().st_size
+        if size > most:
+            raise InputError(f"{path} must be at most {most >> 20:,} MiB, got {size >> 20:,}; check which file it is")
+        value = parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} must be readable JSON, got: {error}; replace it") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{path} must be a JSON object, got {type(value).__name__}; replace it")
+    return value

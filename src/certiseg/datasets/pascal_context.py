@@ -8,6 +8,7 @@ from pathlib import Path
 from certiseg.datasets.base import Dataset, Files, preset_dataset, require_files
 from certiseg.datasets.coding import Coding, Ids, mat_ids, published_ids, shifted_ids
 from certiseg.datasets.layout import choose_split, contents, read_names
+from certiseg.datasets.pascal_detail import FILE, list_detailed
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
 
@@ -17,12 +18,16 @@ LAST_ID = 459
 
 
 def open_pascal_context(root: Path, split: str | None) -> Dataset:
-    """One split of VOCdevkit/VOC2010 with `SegmentationClassContext/*.png` or the original `trainval/*.mat` labels."""
+    """One split of VOCdevkit/VOC2010 with the labels as converted PNGs, or as published in `.mat` or JSON files."""
     home = _find_home(root)
-    labels, suffix, coding = _find_labels(root, home)
+    images, found = home / "JPEGImages", _find_labels(root, home)
+    if isinstance(found, Path):
+        split, detailed = list_detailed(found, images, split, original_ids())
+        return preset_dataset("pascal_context", detailed, split)
+    labels, suffix, coding = found
     lists = _find_lists(home)
     split = choose_split(split, lists, "val")
-    images, names = home / "JPEGImages", read_names(lists[split])
+    names = read_names(lists[split])
     entries = [Files(name, images / f"{name}.jpg", labels / f"{name}{suffix}", coding) for name in names]
     return preset_dataset("pascal_context", require_files(entries, images, labels), split)
 
@@ -35,15 +40,18 @@ def _find_home(root: Path) -> Path:
     raise InputError(f"{root} must hold VOCdevkit/VOC2010/JPEGImages/, got {contents(root)}; check the path")
 
 
-def _find_labels(root: Path, home: Path) -> tuple[Path, str, Coding]:
+def _find_labels(root: Path, home: Path) -> tuple[Path, str, Coding] | Path:
+    """The folder of the label maps with their ending and coding, or the one file that holds all of them."""
     converted = home / "SegmentationClassContext"
     if converted.is_dir():
         return converted, ".png", shifted_ids(59)
     for place in (root, home, home.parent):
         if (place / "trainval").is_dir():
             return place / "trainval", ".mat", original_ids()
+        if (place / FILE).is_file():
+            return place / FILE
     raise InputError(
-        f"{home} must hold the labels in SegmentationClassContext/ (png) or {root} in trainval/ (mat), "
+        f"{home} must hold the labels in SegmentationClassContext/ (png) or {root} in trainval/ (mat) or {FILE}, "
         f"got {contents(home)}; check the path"
     )
 

@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 
 from certiseg.archive import parse_json
 from certiseg.datasets.coding import published_ids
+from certiseg.datasets.run_lengths import decode_runs
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID, Hierarchy, load_hierarchy
 from certiseg.images import read_ids, read_pixels, require_file
@@ -132,27 +133,7 @@ def _coco_mask(segmentation: Any, size: Size, source: str) -> NDArray[np.bool_]:
     """Polygons [[x, y, x, y, ...], ...], or run lengths down the columns, as numbers or as COCO's text."""
     if isinstance(segmentation, list):
         return _filled([list(zip(flat[::2], flat[1::2], strict=True)) for flat in segmentation], size, source)
-    runs = segmentation["counts"]
-    runs = _coco_runs(runs) if isinstance(runs, str) else [int(run) for run in runs]
-    if tuple(segmentation["size"]) != size or min(runs) < 0 or sum(runs) != size[0] * size[1]:
-        raise InputError(f"{source}: run lengths must be of the size of the image, {size}, got others")
-    flat = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
-    return np.asarray(flat.reshape(size[::-1]).T)
-
-
-def _coco_runs(text: str) -> list[int]:
-    """Run lengths from COCO's text: 5 bits a letter, from the third run on the difference to the run two before."""
-    runs: list[int] = []
-    value = shift = 0
-    for letter in text:
-        bits = ord(letter) - 48
-        value |= (bits & 31) << shift
-        shift += 5
-        if not bits & 32:
-            value -= (1 << shift) if bits & 16 else 0
-            runs.append(value + (runs[-2] if len(runs) > 2 else 0))
-            value = shift = 0
-    return runs
+    return decode_runs(segmentation, size, source)
 
 
 def _filled(polygons: Iterable[Sequence[tuple[float, float]]], size: Size, source: str) -> NDArray[np.bool_]:

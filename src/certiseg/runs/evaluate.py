@@ -16,7 +16,7 @@ from typing import Any
 
 from certiseg.datasets import Dataset, open_dataset
 from certiseg.errors import InputError
-from certiseg.hierarchy import Hierarchy
+from certiseg.hierarchy import Hierarchy, load_hierarchy
 from certiseg.models.choice import ChosenModel, choose_model
 from certiseg.models.device import limited_threads, move
 from certiseg.models.segmenter import ModelLike, Segmenter
@@ -62,7 +62,8 @@ def evaluate(
 ) -> Run:
     """Certify a data set by every method, or go on with a run that was interrupted: what `certiseg evaluate` does.
 
-    dataset: a name (see docs/datasets.md), with `root`, `split`, and `first` images or `every` k-th one; or a Dataset.
+    dataset: a name or a table of pairs (see docs/datasets.md), with `root`, `split`, and `first` images or `every` k-th
+        one; or a Dataset.
     out: the run folder. Started again with the same settings it goes on where it stopped; with others it refuses.
     model: what `cs.load_model` takes, a Segmenter, or a torch module; several workers need the first.
     sigma, setting: levels of pixel noise (default: 0.25, or 0 with a threat), and pairs n:tau such as "100:0.75"; each
@@ -82,7 +83,7 @@ def evaluate(
     if options:
         raise InputError(f"evaluate must be given settings of runs, engines and models, got {next(iter(options))!r}")
     folder, part = RunFolder(out), WHOLE if shard is None else parse_shard(shard)
-    samples = dataset if isinstance(dataset, Dataset) else open_dataset(dataset, root, split=split, first=first)
+    samples = dataset if isinstance(dataset, Dataset) else _opened(dataset, root, split, first, hierarchy)
     samples = _every(samples, every)
     require_shard(part, len(samples))
     folder.require_usable()
@@ -174,6 +175,14 @@ def _taken(options: dict[str, Any], cls: type[Any]) -> dict[str, Any]:
     """Take the fields of a settings class out of the options; None stands for not given."""
     found = {each.name: options.pop(each.name) for each in fields(cls) if each.name in options}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _opened(
+    dataset: str, root: str | Path | None, split: str | None, first: int | None, hierarchy: str | Hierarchy | None
+) -> Dataset:
+    """The data set; a hierarchy that was named tells the classes where there is no list of them."""
+    tree = load_hierarchy(hierarchy) if isinstance(hierarchy, str) else hierarchy
+    return open_dataset(dataset, root, split=split, first=first, classes=None if tree is None else tree.classes)
 
 
 def _every(samples: Dataset, every: int) -> Dataset:

@@ -36,7 +36,7 @@ class Pictures:
         """The data set of the run, or the sentence that says why it cannot be opened."""
         manifest = self.reader.manifest
         try:
-            return open_dataset(manifest.dataset, self.root, split=manifest.split)
+            return open_dataset(manifest.dataset, self.root, split=manifest.split, classes=manifest.tree.classes)
         except InputError as error:
             return str(error)
 
