@@ -1,13 +1,21 @@
-"""Colours: of a hierarchy (siblings in related hues), of what has no vertex, and of charts."""
+"""Colours: of a hierarchy (siblings in related hues, levels by texture), of what has no vertex, and of charts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certiseg.errors import InputError
 from certiseg.hierarchy import ROOT, VOID, Hierarchy
+from certiseg.render.groups import groups_of
+from certiseg.render.vision import distances, seen
+
+Colours = Literal["classes", "groups"]
+"""A colour for every vertex, or one for each of at most six groups."""
 
 ABSTAIN_COLOUR = (255, 255, 255)
 ROOT_COLOUR = (190, 190, 190)
@@ -23,15 +31,34 @@ INK, FAINT = "#222226", "#8a8a90"
 
 _FIRST_HUE = 250.0
 """Degrees; the first top vertex (often the sky) is blue."""
+APART = 10
+"""Least CIE76 distance of the colours of a palette, also without red or green cones, while there is room for it."""
+TILE = 12
+"""Pixels after which a texture repeats."""
 
 
-def palette(hierarchy: Hierarchy) -> NDArray[np.uint8]:
+@lru_cache(maxsize=32)
+def palette(hierarchy: Hierarchy, colours: Colours = "classes") -> NDArray[np.uint8]:
     """(vertices, 3): an RGB colour for every vertex.
 
-    The hue circle is shared out among the children of the root, and each share again among their children, in
-    proportion to the square root of their leaves. Lightness alternates between siblings, so that people who see few
-    hues can tell them apart.
+    The hue circle is shared out among the children of the root, and each share again among their children; from there
+    every colour moves as little as it must to differ from all others. Trees of more than about 50 vertices have no room
+    for that, and `groups` has at most six colours.
     """
+    if colours == "groups":
+        groups = groups_of(hierarchy)
+        if groups is None:
+            raise InputError(f"colours must be classes, got groups: {hierarchy.name} has too many vertices at its top")
+        chosen: NDArray[np.uint8] = groups.colours[groups.of]
+    else:
+        wanted = _by_hue(hierarchy)
+        chosen = next(found for least in range(APART, -1, -1) if (found := _moved_apart(wanted, least)) is not None)
+    chosen.setflags(write=False)
+    return chosen
+
+
+def _by_hue(hierarchy: Hierarchy) -> NDArray[np.uint8]:
+    """Shares of the hue circle in proportion to the square root of the leaves; lightness alternates."""
     colours = np.zeros((len(hierarchy.vertices), 3), np.uint8)
 
     def paint(vertex: int, low: float, high: float, position: int) -> None:
@@ -51,27 +78,90 @@ def palette(hierarchy: Hierarchy) -> NDArray[np.uint8]:
     return colours
 
 
-def colour_table(hierarchy: Hierarchy) -> NDArray[np.uint8]:
+def _moved_apart(wanted: NDArray[np.uint8], least: float) -> NDArray[np.uint8] | None:
+    """The wanted colours in turn, each moved to the nearest that is `least` from those before; None without a place."""
+    offered = _offered()
+    looks = seen(offered)
+    free = distances(looks, seen([ABSTAIN_COLOUR, ROOT_COLOUR, VOID_COLOUR])).min(axis=1)
+    chosen = []
+    for look in seen(wanted)[0]:
+        away = np.where(free >= least, np.linalg.norm(looks[0] - look, axis=1), np.inf)
+        if not np.isfinite(away).any():
+            return None
+        place = int(away.argmin())
+        chosen.append(place)
+        free = np.minimum(free, distances(looks, looks[:, place : place + 1])[:, 0])
+    return offered[chosen]
+
+
+@lru_cache(maxsize=1)
+def _offered() -> NDArray[np.uint8]:
+    """The colours that a palette may take."""
+    steps = [
+        oklch_to_rgb(lightness, chroma, hue)
+        for lightness in np.arange(0.32, 0.95, 0.04)
+        for chroma in (0.03, 0.06, 0.09, 0.12, 0.15, 0.18)
+        for hue in range(0, 360, 12)
+    ]
+    return np.unique(np.array(steps, np.uint8), axis=0)
+
+
+def colour_table(hierarchy: Hierarchy, colours: Colours = "classes") -> NDArray[np.uint8]:
     """(vertices + 2, 3): the palette, then ROOT and ABSTAIN, whose ids -2 and -1 index the last two rows."""
-    return np.vstack([palette(hierarchy), ROOT_COLOUR, ABSTAIN_COLOUR]).astype(np.uint8)
+    return np.vstack([palette(hierarchy, colours), ROOT_COLOUR, ABSTAIN_COLOUR]).astype(np.uint8)
+
+
+def textures() -> NDArray[np.bool_]:
+    """(4, TILE, TILE): where textures have their lines: none at level 0, then lines, crossed lines, from 3 on dots."""
+    row, column = np.indices((TILE, TILE))
+    falling, rising = (column - row) % 6 == 0, (column + row) % 6 == 0
+    dots = (row % 4 < 2) & ((column + row // 4 * 2) % 4 < 2)
+    return np.stack([np.zeros_like(dots), falling, falling | rising, dots])
+
+
+def line_colour(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The colours of the lines of a texture over colours (..., 3): darker over light ones, lighter over dark ones."""
+    light = colours @ np.array([0.3, 0.59, 0.11]) > 110
+    mixed: NDArray[np.uint8] = np.where(light[..., None], 0.6 * colours, 0.55 * colours + 0.45 * 255).astype(np.uint8)
+    return mixed
+
+
+def texture_of(level: int) -> int:
+    """Which texture a level has."""
+    return min(level, len(textures()) - 1)
 
 
 def colour_vertices(
-    vertex: NDArray[np.integer], hierarchy: Hierarchy, *, region: NDArray[np.bool_] | None = None
+    vertex: NDArray[np.integer],
+    hierarchy: Hierarchy,
+    *,
+    region: NDArray[np.bool_] | None = None,
+    colours: Colours = "classes",
 ) -> NDArray[np.uint8]:
-    """(H, W, 3): a map of vertices in the hierarchy's colours; abstentions are white, pixels outside a region grey."""
-    colours: NDArray[np.uint8] = colour_table(hierarchy)[vertex]
+    """(H, W, 3): a map of vertices in the hierarchy's colours, textured above level 0.
+
+    Abstentions are white, pixels outside a region grey.
+    """
+    table = colour_table(hierarchy, colours)
+    shown: NDArray[np.uint8] = table[vertex]
+    kinds = np.array([*map(texture_of, hierarchy.level_of), 0, 0])
+    coarse = max(1, vertex.shape[1] // 640)
+    row, column = (np.arange(size) // coarse % TILE for size in vertex.shape)
+    lines = textures()[kinds[vertex], row[:, None], column[None]]
+    shown[lines] = line_colour(table)[vertex[lines]]
     if region is not None:
-        colours[~region] = OUTSIDE_COLOUR
-    return colours
+        shown[~region] = OUTSIDE_COLOUR
+    return shown
 
 
-def colour_labels(label: NDArray[np.integer], hierarchy: Hierarchy) -> NDArray[np.uint8]:
+def colour_labels(
+    label: NDArray[np.integer], hierarchy: Hierarchy, *, colours: Colours = "classes"
+) -> NDArray[np.uint8]:
     """(H, W, 3): a map of classes in the hierarchy's colours; void is dark."""
     known = (label < hierarchy.num_classes) & (label != VOID)
-    colours: NDArray[np.uint8] = colour_table(hierarchy)[np.where(known, label, 0)]
-    colours[~known] = VOID_COLOUR
-    return colours
+    shown: NDArray[np.uint8] = colour_table(hierarchy, colours)[np.where(known, label, 0)]
+    shown[~known] = VOID_COLOUR
+    return shown
 
 
 def hex_colour(colour: Iterable[int]) -> str:

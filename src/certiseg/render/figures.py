@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from certiseg.render.colours import ABSTAIN_COLOUR, FAINT, INK, ROOT_COLOUR, VOID_COLOUR, hex_colour, palette
+from certiseg.render.colours import (
+    ABSTAIN_COLOUR,
+    FAINT,
+    INK,
+    ROOT_COLOUR,
+    VOID_COLOUR,
+    hex_colour,
+    line_colour,
+    palette,
+    texture_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +29,8 @@ if TYPE_CHECKING:
 
 MIXED = (hex_colour(ROOT_COLOUR), "set under no vertex")
 """Legend of a certified set that only the omitted root covers."""
+_HATCHES = ("", "\\\\\\\\", "xxxx", "....")
+"""Of legends, one for each texture."""
 _MOST_PIXELS = 65_000
 """Of a side of a PNG; matplotlib draws no larger ones."""
 _SETTINGS: dict[Any, Any] = {
@@ -87,7 +99,15 @@ def vertex_legend(
     from matplotlib.patches import Patch
 
     colours = palette(hierarchy)
-    names = [(hex_colour(colours[v]), hierarchy.vertices[v]) for v in vertices]
-    names += [*also, (hex_colour(ABSTAIN_COLOUR), "abstained"), (hex_colour(VOID_COLOUR), "void")]
-    entries = [Patch(facecolor=colour, edgecolor=FAINT, label=text) for colour, text in names]
+    entries = [
+        Patch(
+            facecolor=hex_colour(colours[v]),
+            edgecolor=hex_colour(line_colour(colours[v])),
+            hatch=_HATCHES[texture_of(hierarchy.level_of[v])],
+            label=hierarchy.vertices[v],
+        )
+        for v in vertices
+    ]
+    names = [*also, (hex_colour(ABSTAIN_COLOUR), "abstained"), (hex_colour(VOID_COLOUR), "void")]
+    entries += [Patch(facecolor=colour, edgecolor=FAINT, label=text) for colour, text in names]
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)

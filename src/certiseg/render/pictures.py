@@ -14,11 +14,15 @@ from certiseg.hierarchy import ABSTAIN, ROOT, Hierarchy
 from certiseg.render.colours import (
     ABSTAIN_COLOUR,
     ROOT_COLOUR,
+    TILE,
     VOID_COLOUR,
     colour_table,
     colour_vertices,
+    line_colour,
     oklch_to_rgb,
     palette,
+    texture_of,
+    textures,
 )
 from certiseg.words import LOW_AGREEMENT
 
@@ -37,6 +41,7 @@ class LegendEntry:
     colour: tuple[int, ...]
     text: str
     share: float
+    texture: int = 0
 
 
 def label_image(vertex: NDArray[np.integer], hierarchy: Hierarchy) -> Image.Image:
@@ -45,7 +50,7 @@ def label_image(vertex: NDArray[np.integer], hierarchy: Hierarchy) -> Image.Imag
     Hierarchies with more than 254 vertices become plain RGB.
     """
     if len(hierarchy.vertices) > ROOT_INDEX:
-        return Image.fromarray(colour_vertices(vertex, hierarchy))
+        return Image.fromarray(colour_table(hierarchy)[vertex])
     index = np.where(vertex == ROOT, ROOT_INDEX, np.where(vertex == ABSTAIN, ABSTAIN_INDEX, vertex))
     picture = Image.fromarray(index.astype(np.uint8))
     colours = np.zeros((256, 3), np.uint8)
@@ -127,8 +132,11 @@ def legend(shares: Iterable[tuple[str, int, float]], hierarchy: Hierarchy, *, mo
 
     A line with the vertex ABSTAIN stays the last.
     """
-    table = colour_table(hierarchy).tolist()
-    rows = [(vertex, LegendEntry(tuple(table[vertex]), text, share)) for text, vertex, share in shares]
+    table, levels = colour_table(hierarchy).tolist(), (*hierarchy.level_of, 0, 0)
+    rows = [
+        (vertex, LegendEntry(tuple(table[vertex]), text, share, texture_of(levels[vertex])))
+        for text, vertex, share in shares
+    ]
     entries = [entry for vertex, entry in rows if vertex != ABSTAIN]
     if len(entries) > most:
         rest = entries[most - 1 :]
@@ -143,7 +151,7 @@ def legend_panel(entries: Sequence[LegendEntry], *, height: int, width: int = 23
     draw, font = ImageDraw.Draw(panel), ImageFont.load_default(size=max(8, line - 8))
     for row, entry in enumerate(entries):
         top = 6 + row * line
-        draw.rectangle((8, top + 1, 8 + line - 4, top + line - 3), fill=entry.colour, outline=_FAINT)
+        panel.paste(swatch(entry, line - 3), (8, top + 1))
         share = f"{entry.share:.1%}"
         room = width - line - 24 - draw.textlength(share, font)
         text = entry.text
@@ -152,6 +160,16 @@ def legend_panel(entries: Sequence[LegendEntry], *, height: int, width: int = 23
         draw.text((line + 10, top + line // 2), text, _INK, font, anchor="lm")
         draw.text((width - 8, top + line // 2), share, _INK, font, anchor="rm")
     return panel
+
+
+def swatch(entry: LegendEntry, size: int) -> Image.Image:
+    """The square before a line of a legend, with the texture of its level."""
+    colour = np.array(entry.colour, np.uint8)
+    places = np.arange(size) % TILE
+    square = np.where(textures()[entry.texture][np.ix_(places, places)][..., None], line_colour(colour), colour)
+    framed = Image.fromarray(square.astype(np.uint8))
+    ImageDraw.Draw(framed).rectangle((0, 0, size - 1, size - 1), outline=_FAINT)
+    return framed
 
 
 def beside(pictures: Sequence[Image.Image], *, gap: int = 6) -> Image.Image:
