@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import certiseg as cs
-from certiseg.render.colours import palette
+from certiseg.render.colours import colour_labels, colour_vertices, palette
 from certiseg.viewer.pixel import why
 from certiseg.viewer.reasons import REASONS, reason_map
 from certiseg.words import rounded_down
@@ -22,13 +22,13 @@ def abstained(pixels):
     return np.isin(pixels[..., :3].astype(int) @ [1, 256, 65536], [np.dot(c, [1, 256, 65536]) for c in HATCH])
 
 
-def check_map(visit, certificate, pane="a"):
-    """Every pixel of the canvas: hatched where abstained, else in its vertex's colour."""
+def check_map(visit, certificate, pane="a", colours="classes"):
+    """Every pixel of the canvas: hatched where abstained, else in its vertex's colour and texture."""
     pixels = visit.pixels(pane)
     np.testing.assert_array_equal(abstained(pixels), certificate.abstained)
-    colours = np.vstack([palette(certificate.hierarchy), (190, 190, 190), (0, 0, 0)])[certificate.vertex]
+    painted = colour_vertices(certificate.vertex, certificate.hierarchy, colours=colours)
     certified = ~certificate.abstained
-    np.testing.assert_array_equal(pixels[certified][:, :3], colours[certified])
+    np.testing.assert_array_equal(pixels[certified][:, :3], painted[certified])
 
 
 def test_open_shows_images_maps_and_scores(open_page, run):
@@ -46,6 +46,26 @@ def test_open_shows_images_maps_and_scores(open_page, run):
     shown = visit.pixels("truth")[..., :3]
     np.testing.assert_array_equal(shown[truth != 255], palette(run.manifest.tree)[truth[truth != 255]])
     assert {tuple(colour) for colour in shown[truth == 255]} == {(60, 60, 66)}
+
+
+def test_safety_groups_colour_every_map_and_the_legend(open_page, run):
+    visit = open_page()
+    visit.page.select_option("#colours", "group")
+    visit.settle()
+    check_map(visit, expected(run), colours="groups")
+    check_map(visit, expected(run, method="segcertify"), "b", colours="groups")
+    truth = run.label("scene 0")
+    np.testing.assert_array_equal(
+        visit.pixels("truth")[..., :3], colour_labels(truth, run.manifest.tree, colours="groups")
+    )
+    words = visit.page.locator("#legend").inner_text()
+    assert "people, riders, animals" in words
+    assert "several groups" in words
+    assert "Pedestrian" not in words
+    visit.page.select_option("#colours", "label")
+    visit.settle()
+    check_map(visit, expected(run))
+    assert visit.page.locator("#legend .texture-1, #legend .texture-2, #legend .texture-3").count() > 0
 
 
 def test_moving_tau_moves_the_abstained_pixels_exactly(open_page, run):

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from certiseg.analysis.drawing import method_name
 from certiseg.certify import settle
-from certiseg.render.colours import ABSTAIN_COLOUR, ROOT_COLOUR, VOID_COLOUR, palette
+from certiseg.render.colours import (
+    ABSTAIN_COLOUR,
+    ROOT_COLOUR,
+    VOID_COLOUR,
+    line_colour,
+    palette,
+    texture_of,
+    textures,
+)
+from certiseg.render.groups import SEVERAL, Groups, groups_of
 from certiseg.settings import METHODS
 from certiseg.stats.correction import CHAIN_CORRECTIONS, CORRECTIONS
 from certiseg.viewer.reasons import REASONS
@@ -24,10 +33,12 @@ def overview(reader: RunReader, pictures: Pictures) -> dict[str, Any]:
 
     manifest, tree = reader.manifest, reader.tree
     method, setting = manifest.promised
-    colours = palette(tree).tolist()
+    colours = palette(tree)
+    lines, groups = line_colour(colours).tolist(), groups_of(tree)
     vertices = [
-        {"name": name, "level": tree.level_of[v], "parent": tree.parents[v], "colour": colours[v]}
-        for v, name in enumerate(tree.vertices)
+        {"name": name, "level": level, "parent": tree.parents[v], "colour": colours[v].tolist()}
+        | {"line": lines[v], "texture": texture_of(level), "group": None if groups is None else int(groups.of[v])}
+        for v, (name, level) in enumerate(zip(tree.vertices, tree.level_of, strict=True))
     ]
     heat = (colormaps["cividis"].resampled(256)(range(256))[:, :3] * 255).round().astype(int).tolist()
     return {
@@ -50,11 +61,20 @@ def overview(reader: RunReader, pictures: Pictures) -> dict[str, Any]:
         "num_levels": tree.num_levels,
         "thresholds": tree.thresholds,
         "vertices": vertices,
+        "groups": [] if groups is None else _groups(groups),
+        "textures": [texture.ravel().tolist() for texture in textures().astype(int)],
         "colours": {"abstain": ABSTAIN_COLOUR, "root": ROOT_COLOUR, "void": VOID_COLOUR, "heat": heat},
         "reasons": [asdict(reason) for reason in REASONS],
         "pictures_missing": pictures.missing,
         "max_bytes": MAX_BYTES,
     }
+
+
+def _groups(groups: Groups) -> list[dict[str, Any]]:
+    """The groups with their colours; the last stands for several."""
+    names, colours = (*groups.names, SEVERAL), groups.colours
+    shown = zip(names, colours.tolist(), line_colour(colours).tolist(), strict=True)
+    return [{"name": name, "colour": colour, "line": line} for name, colour, line in shown]
 
 
 def _settings(reader: RunReader, method: str) -> dict[str, Any]:

@@ -19,10 +19,15 @@ export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)} 
 export const down = (value, digits) => (Math.floor(value * 10 ** digits) / 10 ** digits).toFixed(digits);
 export const rgb = (colour) => `rgb(${colour.join(" ")})`;
 
-export function swatch(colour) {
+// texture: of a vertex above the classes, with the colour of its lines.
+export function swatch(colour, { texture = 0, line = null } = {}) {
   const element = make("span", { class: "swatch", "aria-hidden": "true" });
   if (colour) element.style.backgroundColor = rgb(colour);
   else element.classList.add("hatched");
+  if (texture) {
+    element.classList.add(`texture-${texture}`);
+    element.style.setProperty("--line", rgb(line));
+  }
   return element;
 }
 

@@ -13,7 +13,7 @@ import { Stage } from "./stage.js";
 import { change, choice, COLOURS, followHistory, fromAddress, LAYOUTS, onChange, remember, state, toImage } from "./state.js";
 import { Tree } from "./tree.js";
 
-const LAYERS = { label: "vertex", radius: "vertex,radius", reason: "vertex,reason" };
+const LAYERS = { label: "vertex", group: "vertex", radius: "vertex,radius", reason: "vertex,reason" };
 const ROLES = { promise: "The promise of this run", comparison: "A comparison, not the promise",
   exploration: "Exploration: not a certificate" };
 const PLAIN = { truth: "Ground truth", prediction: "Model without noise" };
@@ -73,7 +73,9 @@ function isOfRun() {
 // -- asking -------------------------------------------------------------------------------------------------------
 
 onChange((changed) => {
+  painter.use(state.colours);
   if (changed.includes("image")) return openImage();
+  if (changed.includes("colours")) showLabels("truth", "truth");
   refresh();
 });
 
@@ -124,19 +126,24 @@ function shown() {
   return state.highlight === null ? layers : { ...layers, highlight: state.highlight, side: state.side };
 }
 
+// The colours that an answer has the maps for.
+function coloursOf({ layers }) {
+  return layers.split(",")[1] ?? (state.colours === "group" && run.groups.length ? "group" : "label");
+}
+
 // -- showing ------------------------------------------------------------------------------------------------------
 
 function showA(answer, query) {
   if (query.image !== state.image || growing) return;
   answers.a = answer;
   stage.setSize(answer.width, answer.height);
-  painter.certified(stage.panes.a.map, answer, query.layers.split(",")[1] ?? "label");
+  painter.certified(stage.panes.a.map, answer, coloursOf(query));
   Object.assign(stage.panes.a.map.dataset, { tau: query.tau, method: query.method });
   stage.title("a", `A: ${answer.name}`, scoresOf(answer));
   document.body.dataset.milliseconds = (performance.now() - started).toFixed(1);
   controls.show({ max: answer.max_set, stopped: answer.stopped });
   tree.show(answer);
-  showLegend(run, answer, query.layers.split(",")[1] ?? "label");
+  showLegend(run, answer, coloursOf(query));
   showNumbers("a", answer, answer.name);
   showBanner(answer);
   askB();
@@ -146,7 +153,7 @@ function showB(answer, query) {
   stage.busy = false;
   if (query.image !== state.image || growing || state.other in PLAIN) return;
   answers.b = answer;
-  painter.certified(stage.panes.b.map, answer, query.layers.split(",")[1] ?? "label");
+  painter.certified(stage.panes.b.map, answer, coloursOf(query));
   stage.title("b", `B: ${answer.name}`, scoresOf(answer));
   showNumbers("b", answer, answer.name);
 }
@@ -360,6 +367,7 @@ async function begin() {
   byId("run-facts").textContent = `${run.dataset} · ${run.model} · promise: ${run.promised.method}, ${run.promise}`;
   const others = [...run.methods.map(({ text, name }) => [text, name]), ...Object.entries(PLAIN)];
   byId("other").append(...others.map(([value, text]) => make("option", { value, text })));
+  if (!run.groups.length) byId("colours").querySelector("[value=group]").remove();
   await list.load();
   const method = run.methods.find(({ text }) => text === run.promised.method);
   const other = run.methods.find(({ settings }) => settings.method !== method.settings.method)?.text ?? "truth";

@@ -1,6 +1,7 @@
 // From label ids to colours. The canvas has the size of the image, one canvas pixel per image pixel.
 
 const ABSTAIN = -1;
+const TILE = 12;
 const HATCH = [206, 206, 214];
 
 export function pack([red, green, blue], alpha = 255) {
@@ -13,35 +14,53 @@ export function hexColour(text) {
 
 export class Painter {
   constructor(run) {
-    this.labels = new Uint32Array(run.vertices.length + 2);
-    this.labels[0] = pack(run.colours.root); // -2, the omitted root
-    run.vertices.forEach((vertex, index) => (this.labels[index + 2] = pack(vertex.colour)));
+    const table = (colourOf) => // the omitted root (-2) and void (-1) come first
+      Uint32Array.from([run.colours.root, run.colours.void, ...run.vertices.map(colourOf)], (colour) => pack(colour));
+    const byVertex = [table(({ colour }) => colour), table(({ line }) => line)];
+    const inGroups = run.groups.length > 0 && [table(({ group }) => run.groups[group].colour),
+      table(({ group }) => run.groups[group].line)];
+    this.palettes = { label: byVertex, group: inGroups || byVertex };
+    this.textures = Uint8Array.from([0, 0, ...run.vertices.map(({ texture }) => texture)]);
+    this.tiles = run.textures.map((tile) => Uint8Array.from(tile));
+    this.use("label");
     this.white = pack(run.colours.abstain);
     this.line = pack(HATCH);
-    this.void = pack(run.colours.void);
     this.heat = Uint32Array.from(run.colours.heat, (colour) => pack(colour));
     this.reasons = new Uint32Array(8);
     for (const reason of run.reasons) this.reasons[reason.code] = pack(hexColour(reason.colour));
   }
 
+  // Colours of vertices, or of their groups.
+  use(colours) {
+    [this.labels, this.lines] = this.palettes[colours] ?? this.palettes.label;
+  }
+
   // A map of classes: void is dark.
   truth(canvas, answer) {
     this.fill(canvas, answer, (out, { vertex }) => {
-      this.labels[1] = this.void;
       for (let i = 0; i < out.length; i++) out[i] = this.labels[vertex[i] + 2];
     });
   }
 
   // A certified map: abstentions are hatched, so that no colour stands for them.
   certified(canvas, answer, colours) {
-    const ways = { label: this.byLabel, radius: this.byRadius, reason: this.byReason };
+    const ways = { label: this.byLabel, group: this.byLabel, radius: this.byRadius, reason: this.byReason };
     this.fill(canvas, answer, ways[colours].bind(this));
   }
 
   byLabel(out, { vertex }, width) {
+    const coarse = Math.max(1, Math.floor(width / 640));
     for (let i = 0; i < out.length; i++) {
-      out[i] = vertex[i] === ABSTAIN ? this.hatch(i, width) : this.labels[vertex[i] + 2];
+      const id = vertex[i] + 2, texture = this.textures[id];
+      if (vertex[i] === ABSTAIN) out[i] = this.hatch(i, width);
+      else out[i] = texture && this.isLine(texture, i, width, coarse) ? this.lines[id] : this.labels[id];
     }
+  }
+
+  // Whether a pixel lies on a line of the texture of its level.
+  isLine(texture, i, width, coarse) {
+    const row = Math.floor(Math.floor(i / width) / coarse) % TILE, column = Math.floor((i % width) / coarse) % TILE;
+    return this.tiles[texture][row * TILE + column];
   }
 
   byRadius(out, { radius }, width) {

@@ -27,7 +27,7 @@ export const state = {
 };
 
 export const LAYOUTS = ["grid", "swipe", "single"];
-export const COLOURS = ["label", "radius", "reason"];
+export const COLOURS = ["label", "radius", "reason", "group"];
 const ALLOWED = { colours: COLOURS, layout: LAYOUTS, side: ["within", "excludes"], pane: ["photo", "truth", "a", "b"],
   method: ["segcertify", "level", "adaptive", "nested", "sets"], test: ["fixed", "anytime"],
   correction: ["bonferroni", "holm", "kfwer", "by"] };

@@ -34,7 +34,7 @@ export class Tree {
     const share = make("span", { class: "share" });
     const button = make("button", { type: "button", class: "vertex", "aria-pressed": "false", "data-vertex": id,
       onclick: () => change({ highlight: state.highlight === id ? null : id }) },
-      [swatch(vertex.colour), make("span", { class: "vertex-name", text: vertex.name }), share, bar]);
+      [swatch(vertex.colour, vertex), make("span", { class: "vertex-name", text: vertex.name }), share, bar]);
     bar.style.backgroundColor = rgb(vertex.colour);
     this.rows.set(id, { button, bar, share });
     return button;
