@@ -1,4 +1,4 @@
-"""When to stop drawing: as soon as few enough pixels, or measures, are undecided.
+"""When to stop drawing: as soon as few enough pixels, or measures, are undecided, for each of the methods asked.
 
 The anytime test is valid under every rule of stopping (see stats/anytime.py). So what counts as undecided here is a
 matter of thrift, never of validity.
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ASKED_EVERY = 20
 """Draws between two questions: about 2 % of the time of `compact` goes into the answers."""
+LOOK_EVERY = 32
+"""The same where images of a run are drawn: usual batch sizes divide it, so that no batch ends half full."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,32 @@ class UndecidedRule:
         open_ = open_ if inside is None else open_[inside]
         undecided = int(((found.link < len(hits)) & open_).sum())
         return Standing(int((~open_).sum()), int(open_.sum()) - undecided, undecided)
+
+
+@dataclass(frozen=True)
+class EveryRule:
+    """Stops as soon as each of several rules would: methods, vote shares and measures that share their draws."""
+
+    rules: tuple[UndecidedRule | MeasureRule, ...]
+
+    def __call__(self, votes: Votes) -> bool:
+        return all(rule(votes) for rule in self.rules)
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """The rules as they are recorded with the votes."""
+        return {"rule": "every", "of": [rule.rule for rule in self.rules]}
+
+
+def looks(n_max: int) -> tuple[int, ...]:
+    """The numbers of draws at which a run asks its rule, a function of n_max alone: after 64, 96, 128, ... draws.
+
+    From 640 on they lie about 10 % apart, so that long draws are not asked about more often than short ones.
+    """
+    found = [min(2 * LOOK_EVERY, n_max)]
+    while found[-1] < n_max:
+        found.append(min(found[-1] + LOOK_EVERY * max(1, found[-1] // (10 * LOOK_EVERY)), n_max))
+    return tuple(found)
 
 
 def _require_share(share: float, of: str) -> None:

@@ -40,7 +40,11 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--first", type=int, metavar="N", help="only the first N images")
     parser.add_argument("--every", type=int, default=1, metavar="K", help="only every K-th image (default: 1)")
     parser.add_argument("--out", required=True, metavar="RUN", help="the run folder")
-    add_settings(parser, RunSettings, [each.name for each in fields(RunSettings) if each.name not in _OF_THREAT])
+    names = [each.name for each in fields(RunSettings) if each.name not in _OF_THREAT]
+    add_settings(parser, RunSettings, names, settings=None, test=None)
+    parser.add_argument(
+        "--n-max", type=int, metavar="N", help="most draws with --stop-undecided (default: n of the settings, or 1000)"
+    )
     add_threat_options(parser)
     add_memory_option(parser)
     parser.add_argument("--json", action="store_true", help="print the scores as JSON")
@@ -63,7 +67,8 @@ def add_parser(subparsers: Any) -> None:
         help="with --calibration: attack at these multiples of what is covered, 0 for no attack (default: 0)",
     )
     group.add_argument("--steps", type=int, metavar="S", help="with --calibration: gradient steps (default: 20)")
-    of_runs = {each.name for cls in (RunSettings, EngineSettings) for each in fields(cls)} | {"shard", "threat_name"}
+    of_runs = {each.name for cls in (RunSettings, EngineSettings) for each in fields(cls)}
+    of_runs |= {"shard", "threat_name", "n_max"}
     parser.set_defaults(run=run, defaults={name: parser.get_default(name) for name in sorted(of_runs)})
 
 
@@ -77,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
     args.threat = threat_of(args)
     options: dict[str, Any] = {each.name: getattr(args, each.name, None) for cls in CLASSES for each in fields(cls)}
-    names = ("root", "split", "first", "every", "out", "shard", "memory")
+    names = ("root", "split", "first", "every", "out", "shard", "memory", "n_max")
     progress = progress_on(args.dataset, args.log_format)
     try:
         evaluated = evaluate(

@@ -37,7 +37,7 @@ from certiseg.runs.prepare import (
 from certiseg.runs.progress import Progress, progress_on
 from certiseg.runs.run import Run
 from certiseg.runs.scheduler import Samples, schedule
-from certiseg.runs.settings import WHOLE, EngineSettings, RunSettings, Shard, parse_settings, parse_shard
+from certiseg.runs.settings import WHOLE, EngineSettings, RunSettings, Shard, parse_shard, settle_settings
 from certiseg.runs.table import write_table
 from certiseg.runs.task import Engine
 from certiseg.runs.verify import require_sound
@@ -54,7 +54,8 @@ def evaluate(
     model: str | ModelLike = "compact",
     hierarchy: str | Hierarchy | None = None,
     sigma: float | Sequence[float] = (),
-    setting: str | Sequence[str | tuple[int, float]] = "100:0.75",
+    setting: str | Sequence[str | tuple[int, float]] | None = None,
+    n_max: int | None = None,
     shard: str | None = None,
     memory: int | None = None,
     progress: bool | Progress = True,
@@ -67,16 +68,21 @@ def evaluate(
     out: the run folder. Started again with the same settings it goes on where it stopped; with others it refuses.
     model: what `cs.load_model` takes, a Segmenter, or a torch module; several workers need the first.
     sigma, setting: levels of pixel noise (default: 0.25, or 0 with a threat), and pairs n:tau such as "100:0.75"; each
-        of them with each.
+        of them with each (default: 100:0.75).
+    n_max: with stop_undecided, which draws each image until at most that share of its pixels and measures is undecided
+        for every method and tau: the most draws (default: the n of the settings, or 1000). The test is anytime then.
     shard: i/k, every k-th image from the i-th; join the folders with `certiseg merge`.
     memory: measure the batch size within so many bytes, where batch_size is not given.
     progress: a bar or lines on stderr, nothing, or a `Progress` of your own.
-    Further keyword arguments are the fields of `RunSettings` (methods, alpha, family, correction, k, test, n0, seed,
-    temperature, noise, threat, up_to, radius, batch_size), `EngineSettings` (engine, workers, threads, device, ...),
-    `ModelChoice` (backend, denoiser, ...) and `ModelSettings` (mean, std, ...).
+    Further keyword arguments are the fields of `RunSettings` (methods, alpha, family, correction, k, test,
+    stop_undecided, n0, seed, temperature, noise, threat, up_to, radius, batch_size), `EngineSettings` (engine, workers,
+    threads, device, ...), `ModelChoice` (backend, denoiser, ...) and `ModelSettings` (mean, std, ...).
     """
     sigmas = tuple(sigma) if isinstance(sigma, Sequence) else (sigma,)
-    pairs = parse_settings([setting] if isinstance(setting, str) else setting)
+    stops = options.get("stop_undecided")
+    pairs = settle_settings(setting, n_max=n_max, stop_undecided=stops)
+    if stops is not None and options.get("test") is None:
+        options["test"] = "anytime"
     asked = RunSettings(sigmas=sigmas, settings=pairs, **_taken(options, RunSettings))
     who, of_model = EngineSettings(**_taken(options, EngineSettings)), _taken(options, ModelChoice)
     said = _taken(options, ModelSettings)

@@ -109,8 +109,27 @@ class RunFolder:
         return self.path / "partial" / file_name(name)
 
     def parts(self, name: str, sigma: float) -> list[Path]:
-        """Partial votes of an image, in a settled order."""
+        """Partial votes of an image, in a settled order, without those whose draws another one holds as well."""
+        found = self._all_parts(name, sigma)
+        draws = {path: _draws_in(self.ranges_in(path)) for path in found}
+        return [path for path in found if not any(draws[path] < draws[other] for other in found)]
+
+    def _all_parts(self, name: str, sigma: float) -> list[Path]:
         return sorted(self.partial_folder(name).glob(f"sigma{number(sigma)}_*.npz"))
+
+    def tidy_parts(self, name: str) -> None:
+        """Remove partial votes that were added to others."""
+        for sigma in self.manifest.sigmas:
+            for path in set(self._all_parts(name, sigma)) - set(self.parts(name, sigma)):
+                path.unlink()
+
+    def ranges_in(self, path: Path) -> list[DrawRange]:
+        """The draws that partial votes hold, as their name says."""
+        sigma, _, spans = path.stem.removeprefix("sigma").partition("_")
+        found = _SPAN.findall(spans)
+        if not found:
+            raise InputError(f"{path}: must be partial votes of a run, got another file; remove it and resume")
+        return [DrawRange(float(sigma), stage, int(first), int(last)) for stage, first, last in found]
 
     def save_part(self, name: str, partial: PartialVotes) -> Path:
         """Store partial votes under a name that says which draws they hold, so that a resume need not open them."""
@@ -131,12 +150,8 @@ class RunFolder:
             return []
         settings = self.manifest.sampling(sigma)
         wanted: dict[Stage, NDArray[np.bool_]] = {stage: np.ones(settings.draws(stage), bool) for stage in STAGES}
-        for path in self.parts(name, sigma):
-            spans = _SPAN.findall(path.stem.partition("_")[2])
-            if not spans:
-                raise InputError(f"{path}: must be partial votes of a run, got another file; remove it and resume")
-            for stage, first, last in spans:
-                wanted[stage][int(first) : int(last)] = False
+        for part in (part for path in self.parts(name, sigma) for part in self.ranges_in(path)):
+            wanted[part.stage][part.first : part.last] = False
         return flagged_ranges(sigma, wanted)
 
     def certificate_path(self, name: str, setting: Setting, method: str) -> Path:
@@ -187,6 +202,19 @@ class RunFolder:
             raise DamagedArchiveError(f"{path}: must list the files of the image, got others")
         return Receipt(rows, files, measures)
 
+    def draws(self, name: str) -> dict[float, int]:
+        """How many estimation draws a finished image had at each sigma, at each anchor."""
+        manifest = self.manifest
+        if manifest.stop_undecided is None:
+            return dict.fromkeys(manifest.sigmas, manifest.draws[-1])
+        return {row["sigma"]: row["draws"] for row in self.receipt(name).rows if row["draws"]}
+
+    def drawn(self, name: str) -> int:
+        """All draws of a finished image."""
+        plans = {sigma: self.manifest.sampling(sigma) for sigma in self.manifest.sigmas}
+        made = self.draws(name)
+        return sum((plan.n0 + made[sigma]) * len(plan.anchors) for sigma, plan in plans.items())
+
     def checked(self, name: str, path: Path) -> Path:
         """The path of a file of a finished image, if its bytes are those that were written."""
         require_bytes(path, self.receipt(name).files[self.relative(path)])
@@ -198,7 +226,11 @@ class RunFolder:
 
     def votes(self, name: str, setting: Setting) -> Votes:
         """The stored votes of an image for a setting."""
-        return self.all_votes(name, setting.sigma).first(setting.n)
+        return self.cut(self.all_votes(name, setting.sigma), setting.n)
+
+    def cut(self, votes: Votes, n: int) -> Votes:
+        """The first n draws of an image; where draws stop early, n is the most, and all that were made are meant."""
+        return votes.first(n) if self.manifest.stop_undecided is None else votes
 
     def all_votes(self, name: str, sigma: float) -> Votes:
         """The stored votes of an image, all draws of them; those of another image or run are refused."""
@@ -297,6 +329,10 @@ class RunFolder:
             yield
         finally:
             lock.release()
+
+
+def _draws_in(ranges: list[DrawRange]) -> frozenset[tuple[str, int]]:
+    return frozenset((part.stage, draw) for part in ranges for draw in part.draws)
 
 
 class FolderRemoved(InputError):

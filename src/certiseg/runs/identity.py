@@ -11,6 +11,7 @@ from certiseg.archive import digest
 from certiseg.errors import InputError
 from certiseg.images import BYTES
 from certiseg.images.values import as_values
+from certiseg.runs.looks import looks_of, recorded_rule
 
 if TYPE_CHECKING:
     from certiseg.images import IdMap
@@ -32,14 +33,18 @@ def require_votes(manifest: Manifest, name: str, sigma: float, votes: Votes, sou
     wanted: dict[str, Any] = {
         "image_key": manifest.identity(name)["key"],
         "snapshots": settings.snapshots,
-        "stopped": False,
+        "stopped": manifest.stop_undecided is not None,
+        "stop": recorded_rule(manifest).get("stop"),
+        "n": votes.n if votes.n in looks_of(manifest) else settings.n,
     }
     found: dict[str, Any] = {
         "image_key": votes.image_key,
         "snapshots": tuple(sorted(votes.snapshots)),
         "stopped": votes.stopped,
+        "stop": said.get("stop"),
+        "n": votes.n,
     }
-    for field in ("sigma", "n0", "n", "seed", "noise", "anchors"):
+    for field in ("sigma", "n0", "seed", "noise", "anchors"):
         wanted[field], found[field] = getattr(settings, field), getattr(votes, field)
     for field in ("batch_size", "temperature"):
         wanted[field], found[field] = getattr(settings, field), said.get(field)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,6 +132,11 @@ def relative_gain(ours: Any, baseline: Any) -> NDArray[np.float64]:
     return divided(np.asarray(ours) - baseline, baseline)
 
 
+def draws_words(draws: Mapping[str, float]) -> str:
+    """The draws of stopped images in words."""
+    return f"{draws['draws']:.0f} draws on average, {draws['draws_least']} to {draws['draws_most']}"
+
+
 class ScoredRun:
     """A run with its table, read once."""
 
@@ -169,6 +174,16 @@ class ScoredRun:
             np.add.at(arrays[name], (place, classes), values if name in BY_CLASS else values[:, :levels])
         return ImageSums(self.images, PixelSums(**arrays, flat=flat))
 
+    def draws(self, sigma: float) -> dict[str, float]:
+        """How many draws the images had at a sigma: their mean, the least and the most; empty where n is fixed."""
+        if self.manifest.stop_undecided is None:
+            return {}
+        columns = self.columns
+        rows = (columns["sigma"] == sigma) & (columns["method"] != UNCERTIFIED)
+        by_image = dict(zip(columns["image"][rows], columns["draws"][rows].tolist(), strict=True))
+        made = list(by_image.values())
+        return {"draws": sum(made) / len(made), "draws_least": min(made), "draws_most": max(made)}
+
     def describe(self) -> str:
         """The sentence under every table and figure: how many images, and what is promised."""
         manifest, count = self.manifest, len(self.images)
@@ -178,6 +193,14 @@ class ScoredRun:
         single = len(manifest.methods) == len(manifest.each_setting()) == 1
         others = "" if single else " All else from the same draws is a comparison."
         return (
-            f"{images}; promise: {method} at {setting.words}, {manifest.guarantee()}{manifest.along()} "
-            f"({correction}, {manifest.test} test).{others}"
+            f"{images}; promise: {method} at {manifest.words(setting)}, {manifest.guarantee()}{manifest.along()} "
+            f"({correction}, {manifest.test} test).{others}{self._stopped()}"
         )
+
+    def _stopped(self) -> str:
+        """What is said of images that were stopped early."""
+        if self.manifest.stop_undecided is None:
+            return ""
+        made = [(sigma, draws_words(self.draws(sigma))) for sigma in self.manifest.sigmas]
+        each = "; ".join(words if len(made) == 1 else f"at sigma = {sigma:g} {words}" for sigma, words in made)
+        return f" Each image was drawn until at most {self.manifest.stop_undecided:.3g} of it was undecided: {each}."

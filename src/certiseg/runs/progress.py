@@ -21,7 +21,9 @@ class Progress:
 
     def __init__(self) -> None:
         self.images = self.draws = 0
-        """What there is to do in all."""
+        """What there is to do in all, at most."""
+        self.spared = 0
+        """Draws that finished images did without, since they were stopped early."""
         self.found_images = self.found_draws = 0
         """What an earlier start had done."""
         self.new_images = self.new_draws = 0
@@ -38,10 +40,11 @@ class Progress:
         """So much is to do in all."""
         self.images, self.draws, self._started = images, draws, time.monotonic()
 
-    def found(self, draws: int, *, images: int = 0) -> None:
-        """So much was there already."""
+    def found(self, draws: int, *, images: int = 0, unmade: int = 0) -> None:
+        """So much was there already, and so many draws of it will never be made."""
         self.found_draws += draws
         self.found_images += images
+        self._spare(unmade)
         self.show()
 
     def drew(self, draws: int) -> None:
@@ -49,9 +52,15 @@ class Progress:
         self.new_draws += draws
         self.show()
 
-    def finished(self, sums: dict[str, PixelSums]) -> None:
-        """An image is done."""
+    def drop(self, draws: int) -> None:
+        """So many draws that were made are not needed: a look has ended their image."""
+        self.draws += draws
+        self.show()
+
+    def finished(self, sums: dict[str, PixelSums], *, unmade: int = 0) -> None:
+        """An image is done; so many of its draws will never be made."""
         self.new_images += 1
+        self._spare(unmade)
         for method, added in sums.items():
             known = self.sums.get(method)
             self.sums[method] = added if known is None else known + added
@@ -63,6 +72,10 @@ class Progress:
         self.draws -= unmade
         self.left_out[name] = reason
         self.show()
+
+    def _spare(self, draws: int) -> None:
+        self.draws -= draws
+        self.spared += draws
 
     def note(self, text: str) -> None:
         """A sentence about something that happened on the way."""
@@ -86,8 +99,16 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         """At the rate of this start; None before its first draw."""
-        left = self.draws - self.found_draws - self.new_draws
-        return left * self.seconds / self.new_draws if self.new_draws else None
+        return self.draws_left * self.seconds / self.new_draws if self.new_draws else None
+
+    @property
+    def draws_left(self) -> int:
+        """Draws still to be made, if the other images are stopped as early as those that are done."""
+        most = self.draws - self.found_draws - self.new_draws
+        done = self.found_images + self.new_images
+        if not self.spared or not done:
+            return most
+        return max(0, most - round((self.images - done) * self.spared / (done - len(self.left_out) or 1)))
 
 
 class Bar(Progress):
@@ -105,13 +126,13 @@ class Bar(Progress):
         self.bar.set_postfix_str("")
         self.bar.reset(total=draws)
 
-    def found(self, draws: int, *, images: int = 0) -> None:
-        super().found(draws, images=images)
+    def found(self, draws: int, *, images: int = 0, unmade: int = 0) -> None:
+        super().found(draws, images=images, unmade=unmade)
         self.bar.initial = self.found_draws  # tqdm's rate and time left leave this out
 
     def show(self) -> None:
         done = self.found_draws + self.new_draws
-        self.bar.total = self.draws
+        self.bar.total = done + self.draws_left
         self.bar.update(done - self.bar.n)
         if self.new_images:
             self.bar.set_postfix(self._scores(), refresh=False)
@@ -163,7 +184,8 @@ class LogLines(Progress):
         done, left = self.found_images + self.new_images, self.seconds_left
         if self.log_format == "json":
             line = {"event": "progress", "run": self.title, "images_done": done, "images": self.images}
-            line |= {"draws_done": self.found_draws + self.new_draws, "draws": self.draws}
+            made = self.found_draws + self.new_draws
+            line |= {"draws_done": made, "draws": made + self.draws_left}
             line |= {"images_per_hour": round(self.images_per_hour, 1), "left_out": len(self.left_out)}
             self._print(json.dumps(line | {"seconds_left": None if left is None else round(left)}))
             return

@@ -53,6 +53,9 @@ class RunImage:
         return self.folder.certificate(self.name, setting, method)
 
 
+STOPPED = "Draws: the mean over the images, the least and the most; n is the most that was allowed."
+
+
 class ScoreTable(list[dict[str, Any]]):
     """Rows of scores, one per method and setting, the uncertified model first; printed as a table.
 
@@ -65,14 +68,18 @@ class ScoreTable(list[dict[str, Any]]):
 
     def __str__(self) -> str:
         lines = [self.title]
+        stopped = any("draws" in row for row in self)
+        draws = f"  {'draws':<20}" if stopped else ""
         lines.append(
-            f"{'sigma':>6}{'n':>6}{'tau':>6}  {'method':<22}" + "".join(f"{head:>11}" for head in HEADS.values())
+            f"{'sigma':>6}{'n':>6}{'tau':>6}{draws}  {'method':<22}" + "".join(f"{head:>11}" for head in HEADS.values())
         )
         for row in self:
             key = f"{row['sigma']:>6g}{row['n']:>6}{row['tau']:>6g}" if "sigma" in row else " " * 18
+            key += f"  {_draws(row):<20}" if stopped else ""
             scores = "".join(f"{_shown(row.get(name)):>11}" for name in SCORES)
             lines.append(f"{key}  {row['method']:<22}{scores}  {row.get('role', '')}".rstrip())
-        return "\n".join([*lines, LEGEND, *self.warnings])
+        legend = f"{LEGEND} {STOPPED}" if stopped else LEGEND
+        return "\n".join([*lines, legend, *self.warnings])
 
     @property
     def warnings(self) -> list[str]:
@@ -135,12 +142,13 @@ class Run:
             for method in manifest.methods:
                 found = scored.sums(method, setting).scores()
                 cells = setting_cells(setting, manifest) | {"method": method, "role": manifest.role(method, setting)}
+                cells |= scored.draws(setting.sigma)
                 rows.append(cells | {name: _or_none(getattr(found, name)) for name in SCORES})
         count = len(scored.images)
         images = f"{count} image{'s' if count != 1 else ''} of {manifest.dataset}"
         method, setting = manifest.promised
         return ScoreTable(
-            f"{images}; promise: {method} at {setting.words}, {manifest.guarantee()}{manifest.along()}", rows
+            f"{images}; promise: {method} at {manifest.words(setting)}, {manifest.guarantee()}{manifest.along()}", rows
         )
 
 
@@ -161,6 +169,11 @@ def setting_cells(setting: Setting, run: RunSettings | None = None) -> dict[str,
 def _or_none(value: float | None) -> float | None:
     """None instead of NaN, as JSON wants it."""
     return None if value is None or value != value else value
+
+
+def _draws(row: dict[str, Any]) -> str:
+    """The draws of a row of stopped images: their mean, least and most."""
+    return f"{row['draws']:.0f} ({row['draws_least']} to {row['draws_most']})" if "draws" in row else ""
 
 
 def _shown(value: float | None) -> str:

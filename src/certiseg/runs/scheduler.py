@@ -22,6 +22,7 @@ from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
 from certiseg.partial_votes import DrawRange
 from certiseg.runs.folder import RunFolder
+from certiseg.runs.looks import block
 from certiseg.runs.progress import Progress
 from certiseg.runs.settings import WHOLE, Shard
 from certiseg.runs.task import Answer, Engine, Task, split
@@ -96,7 +97,8 @@ class _Scheduler:
         if not self.folder.rows_path(name).is_file():
             return False
         self.folder.remove_parts(name)
-        self.progress.found(self.manifest.draws_per_image, images=1)
+        drawn = self.folder.drawn(name)
+        self.progress.found(drawn, images=1, unmade=self.manifest.draws_per_image - drawn)
         return True
 
     def _give(self) -> None:
@@ -125,9 +127,26 @@ class _Scheduler:
         """Tasks for the missing draws; without any, the one that finishes the image."""
         if not missing:
             self._add(image, (), self._files(image.name))
+        elif self.manifest.stop_undecided is None:
+            for group in split(missing, self._size(missing), self.manifest.batch_size):
+                self._add(image, group)
+        else:
+            self._plan_to_look(image, missing)
+
+    def _plan_to_look(self, image: _Open, missing: list[DrawRange]) -> None:
+        """Where draws stop early: all of them in one task, which looks as it draws, unless workers would be idle.
+
+        Then the draws up to the next look are shared, and the first task begins with the look before them: what the
+        others have drawn meanwhile is dropped if that ends the image.
+        """
+        files = self._files(image.name)
+        workers, images = self.engine.workers, len(self.todo) + len(self.open)
+        if self.engine.draws_per_task is None and workers <= images:
+            self._add(image, tuple(missing), files)
             return
-        for group in split(missing, self._size(missing), self.manifest.batch_size):
-            self._add(image, group)
+        shared = block(self.manifest, missing)
+        for number, group in enumerate(split(shared, self._size(shared), self.manifest.batch_size)):
+            self._add(image, group, None if number else files)
 
     def _size(self, missing: list[DrawRange]) -> int:
         """Draws per task: whole images, but the last ones are spread so that no worker is idle."""
@@ -155,7 +174,10 @@ class _Scheduler:
 
     def _take(self, task: Task, answer: Answer) -> None:
         """Write what came back, and see what the image needs next."""
-        image = self.open[task.name]
+        image = self.open.get(task.name)
+        if image is None:  # a look has ended it meanwhile
+            self.progress.drop(answer.draws)
+            return
         image.tasks.remove(task.number)
         image.drawn += answer.draws
         for relative, content in answer.files.items():
@@ -163,13 +185,16 @@ class _Scheduler:
             path.parent.mkdir(exist_ok=True)
             with write_atomically(path) as file:
                 file.write(content)
+        if answer.files and self.manifest.stop_undecided is not None:
+            self.folder.tidy_parts(image.name)
         if answer.refused is not None:
             self._refuse(image, task.number, answer.refused)
         elif answer.sums is not None:
+            self._drop(image, after=-1)
             self._close(image.name)
-            self.progress.finished(answer.sums)
+            self.progress.finished(answer.sums, unmade=self.manifest.draws_per_image - image.drawn)
             return
-        elif answer.left and not image.refused:
+        elif answer.left and not image.refused and (image.tasks or self.manifest.stop_undecided is None):
             self._add(image, answer.left)
         if image.tasks:
             return
@@ -181,7 +206,10 @@ class _Scheduler:
     def _refuse(self, image: _Open, number: int, reason: str) -> None:
         """Drop the later tasks of an image; the reason of the earliest draws counts, as without workers."""
         image.refused[number] = reason
-        dropped = {task.number for task in self.ready if task.name == image.name and task.number > number}
+        self._drop(image, after=number)
+
+    def _drop(self, image: _Open, *, after: int) -> None:
+        dropped = {task.number for task in self.ready if task.name == image.name and task.number > after}
         self.ready = deque(task for task in self.ready if task.number not in dropped)
         image.tasks -= dropped
 

@@ -94,7 +94,11 @@ class RunSettings:
         help="levels of pixel noise, in [0, 1] pixel units (default: 0.25, or 0 with a threat)",
     )
     settings: tuple[tuple[int, float], ...] = setting(
-        ((100, 0.75),), flag="--setting", metavar="N:TAU", words=True, help="pairs of n and tau"
+        ((100, 0.75),),
+        flag="--setting",
+        metavar="N:TAU",
+        words=True,
+        help="pairs of n and tau (default: 100:0.75, or N_MAX:0.75 with --stop-undecided)",
     )
     methods: tuple[str, ...] = setting(
         (),
@@ -112,6 +116,12 @@ class RunSettings:
     correction: Correction = same_as(CertificateSettings, "correction")
     k: int = same_as(CertificateSettings, "k")
     test: Test = same_as(CertificateSettings, "test")
+    stop_undecided: float | None = setting(
+        None,
+        metavar="SHARE",
+        help="draw each image until at most this share of its pixels, say 0.03, is neither certified nor hopeless, for "
+        "every method and tau; n is the most, and the test is anytime",
+    )
     n0: int = same_as(SamplingSettings, "n0")
     seed: int = same_as(SamplingSettings, "seed")
     temperature: float = same_as(SamplingSettings, "temperature")
@@ -146,6 +156,7 @@ class RunSettings:
         require_one_of("family", self.family, get_args(Family))
         self._check_threat()
         require(is_whole(self.least_area) and self.least_area >= 1, "least_area", "be at least 1", self.least_area)
+        self._check_stopping()
         for sigma in self.sigmas:
             self.sampling(sigma)
         for one in self.each_setting():
@@ -228,6 +239,27 @@ class RunSettings:
         if self.radius is not None and self.threat.law == "none":
             raise InputError(f"radius must come with a threat, got {self.radius}; for l2 it follows from sigma and tau")
 
+    def _check_stopping(self) -> None:
+        """Refuse a test that allows no looking, and prefixes of draws that nobody knows the number of."""
+        if self.stop_undecided is None:
+            return
+        share = self.stop_undecided
+        good = isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share < 1
+        require(good, "stop_undecided", "lie in [0, 1)", share)
+        if self.test != "anytime":
+            raise InputError(
+                f"test must be anytime with stop_undecided, got {self.test!r}: it allows no looking at the votes"
+            )
+        if len(self.draws) > 1:
+            raise InputError(
+                f"settings must have one n with stop_undecided, got {self.draws}: each image ends where its votes say, "
+                "and no other n is kept; make a run for each"
+            )
+
+    def words(self, setting: Setting) -> str:
+        """A setting as sentences say it: where draws stop early, n is the most."""
+        return setting.words if self.stop_undecided is None else setting.words.replace("n = ", "n up to ")
+
     def end(self, setting: Setting) -> float:
         """The largest parameter of the threat that certificates at a setting cover; for l2, R."""
         high = self.threat.range(setting.tau, self.radius or 0.0, deviation(setting.sigma))
@@ -268,6 +300,25 @@ def parse_settings(given: Sequence[str | tuple[int, float]]) -> tuple[tuple[int,
         except (ValueError, TypeError):
             raise InputError(f"setting must be n:tau, for example 100:0.75, got {each!r}") from None
     return tuple(pairs)
+
+
+MOST_DRAWS = 1000
+"""n_max where none is given."""
+
+
+def settle_settings(
+    given: str | Sequence[str | tuple[int, float]] | None, *, n_max: int | None, stop_undecided: float | None
+) -> tuple[tuple[int, float], ...]:
+    """The pairs (n, tau) of a run as typed, or 100:0.75; with stop_undecided their n is n_max."""
+    if stop_undecided is None and n_max is not None:
+        raise InputError(f"n_max must come with stop_undecided, got {n_max} alone; use setting for a fixed number")
+    if given is None:
+        return ((100 if stop_undecided is None else MOST_DRAWS if n_max is None else n_max, 0.75),)
+    pairs = parse_settings([given] if isinstance(given, str) else given)
+    for n, tau in pairs:
+        if n_max not in (None, n):
+            raise InputError(f"setting must have n = n_max = {n_max}, got {n}:{tau:g}; leave one of them out")
+    return pairs
 
 
 def parse_setting(text: str, sigmas: Sequence[float] = ()) -> Setting:

@@ -1,5 +1,7 @@
 """The table of a run: sums over pixels, a row per image x setting x method x class x boundary.
 
+n is that of the setting, draws what the image had: fewer where draws stop early.
+
 Sums, not scores: whatever is pooled later - all pixels, boundaries, one class, a bootstrap sample of the images - is
 added up first and divided once, exactly as in `certiseg.scores`.
 """
@@ -34,6 +36,7 @@ def certificate_rows(
     """The rows of one certificate: two, boundary and not, per class that occurs or is claimed."""
     near = boundary(label)
     key = {"image": name, "sigma": setting.sigma, "n": setting.n, "tau": setting.tau, "method": method}
+    key["draws"] = certificate.votes.n
     rows = []
     for flag, where in ((True, near), (False, ~near)):
         rows += _rows({**key, "boundary": flag}, sum_pixels(certificate, label, where=where))
@@ -43,7 +46,7 @@ def certificate_rows(
 def prediction_rows(name: str, prediction: Any, label: Any, num_classes: int) -> list[dict[str, Any]]:
     """The rows of the uncertified model."""
     near = boundary(label)
-    key = {"image": name, "sigma": 0.0, "n": 0, "tau": 0.0, "method": UNCERTIFIED}
+    key = {"image": name, "sigma": 0.0, "n": 0, "tau": 0.0, "method": UNCERTIFIED, "draws": 0}
     rows = []
     for flag, where in ((True, near), (False, ~near)):
         rows += _rows({**key, "boundary": flag}, sum_prediction(prediction, label, num_classes, where=where))
@@ -118,13 +121,14 @@ def _schema() -> Any:
             ("image", pa.string()),
             *((name, pa.float64() if name != "n" else pa.int32()) for name in ("sigma", "n", "tau")),
             ("method", pa.string()),
+            ("draws", pa.int32()),
             ("boundary", pa.bool_()),
             ("class", pa.int32()),
             ("flat", pa.bool_()),
             *((name, pa.float64() if name == "gain" else pa.int64()) for name in BY_CLASS),
             *((name, pa.list_(pa.int64())) for name in BY_LEVEL),
         ],
-        metadata={"format_version": "2"},
+        metadata={"format_version": "3"},
     )
 
 

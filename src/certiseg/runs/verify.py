@@ -21,6 +21,7 @@ from certiseg.errors import InputError
 from certiseg.partial_votes import load_partial_votes
 from certiseg.runs.folder import ROWS, SUBFOLDERS, RunFolder
 from certiseg.runs.identity import label_key, require_partial
+from certiseg.runs.looks import rule_of
 from certiseg.runs.measured import measure_rows, measures_of
 from certiseg.runs.sealed import read_sealed, require_bytes
 from certiseg.runs.settings import WHOLE, Shard
@@ -179,6 +180,9 @@ def _recompute(folder: RunFolder, name: str) -> int:
         votes = folder.all_votes(name, sigma)
         same = votes.prediction is None or np.array_equal(votes.prediction, prediction)
         _require(same, folder.prediction_path(name), f"be the prediction that the votes at sigma {sigma:g} hold")
+        rule = rule_of(manifest, sigma)
+        ended = rule is None or votes.n == manifest.draws[-1] or rule(votes)
+        _require(ended, folder.votes_path(name, sigma), "end where the run's rule of stopping ends them")
         if votes.record is not None:
             asked = [measure.digest for measure in measures_of(manifest, label, votes.candidate)]
             same = asked == [measure.digest for measure in votes.measures] and not votes.record.explored
@@ -186,11 +190,11 @@ def _recompute(folder: RunFolder, name: str) -> int:
                 same, folder.votes_path(name, sigma), "hold the measures that its selection draws and the run settle"
             )
         for setting in (each for each in manifest.each_setting() if each.sigma == sigma):
-            measures += measure_rows(manifest, setting, votes.first(setting.n))
+            measures += measure_rows(manifest, setting, folder.cut(votes, setting.n))
             for method in manifest.methods:
                 path = folder.certificate_path(name, setting, method)
-                wanted = settle(manifest.certificate(setting, method), votes.first(setting.n), tree)
-                certificate = _verified(path, votes.first(setting.n))
+                wanted = settle(manifest.certificate(setting, method), folder.cut(votes, setting.n), tree)
+                certificate = _verified(path, folder.cut(votes, setting.n))
                 _require(certificate.settings == wanted, path, "have the settings of the manifest")
                 _require(
                     certificate.hierarchy.as_dict() == tree.as_dict(), path, "be over the hierarchy of the manifest"

@@ -24,13 +24,15 @@ from certiseg.archive import write_atomically
 from certiseg.errors import InputError
 from certiseg.images import Picture, open_image
 from certiseg.models.segmenter import Segmenter
-from certiseg.partial_votes import STAGES, DrawRange, PartialVotes, load_partial_votes
+from certiseg.partial_votes import DrawRange, PartialVotes, load_partial_votes
+from certiseg.runs.at_hand import AtHand
 from certiseg.runs.folder import RunFolder
+from certiseg.runs.looks import cut, rule_of
 from certiseg.runs.manifest import Manifest
 from certiseg.runs.measured import measures_of
 from certiseg.runs.task import Answer, Task
 from certiseg.runs.write_image import write_image
-from certiseg.sampling import candidate_of, draw, settled, start, votes_of
+from certiseg.sampling import candidate_of, draw, settled, start
 from certiseg.votes import Votes
 
 SLICE_SECONDS = 5.0
@@ -159,26 +161,27 @@ def _bring_forward(
     segmenter: Segmenter,
     pace: _Pace,
 ) -> Votes | None:
-    """Draw the ranges; write the votes of this sigma if that was all, otherwise what was drawn, as partial votes."""
-    name, missing = task.name, folder.missing_draws(task.name, sigma)
-    if missing and not ranges:
+    """Draw the ranges from look to look; write the votes of this sigma if they end there, otherwise partial votes."""
+    if not ranges and folder.missing_draws(task.name, sigma):
         return None
     partial = start(segmenter, picture.pixels, folder.manifest.sampling(sigma), picture.values)
+    at_hand, rule, before = AtHand(folder, task.name, partial), rule_of(folder.manifest, sigma), 0
     with settled(partial):
-        for stage in STAGES:
-            if stage == "estimation" and folder.manifest.recorded and not pace.left:
-                _ask(folder, task, picture.pixels, partial, segmenter)
-            for part in (part for part in ranges if part.stage == stage):
+        for part in (part for part in ranges if part.stage == "selection"):
+            pace.draw(segmenter, picture.pixels, partial, part)
+        if folder.manifest.recorded and not pace.left:
+            _ask(folder, task, picture.pixels, partial, segmenter)
+        for look in at_hand.open_looks():
+            upto = look * len(partial.settings.anchors)
+            for part in cut(ranges, before, upto):
                 pace.draw(segmenter, picture.pixels, partial, part)
-    if set(missing) - set(partial.held_ranges()):
-        if any(done.any() for done in partial.done.values()):
-            folder.save_part(name, partial)
-        return None
-    for path in folder.parts(name, sigma):
-        partial.add(load_partial_votes(path))
-    votes = votes_of(partial, segmenter)
-    votes.save(folder.votes_path(name, sigma))
-    return votes
+            before = upto
+            votes = None if pace.left else at_hand.votes_at(look, segmenter)
+            if votes is not None and (rule is None or votes.n == partial.settings.n or rule(votes)):
+                votes.save(folder.votes_path(task.name, sigma))
+                return votes
+    at_hand.save()
+    return None
 
 
 def _ask(

@@ -36,7 +36,7 @@ def write_image(
         path = folder.votes_path(name, sigma)
         votes = at_hand if at_hand is not None and at_hand.sigma == sigma else folder.all_votes(name, sigma)
         for setting in (each for each in manifest.each_setting() if each.sigma == sigma):
-            of_setting = votes.first(setting.n)
+            of_setting = folder.cut(votes, setting.n)
             measures += measure_rows(manifest, setting, of_setting)
             for method in manifest.methods:
                 certificate = folder.certify(of_setting, setting, method)
