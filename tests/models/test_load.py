@@ -16,7 +16,7 @@ from torch import nn
 import certiseg as cs
 from certiseg.models import load
 from certiseg.models.compact import WEIGHTS, compact
-from certiseg.models.specs import split_spec
+from certiseg.models.specs import respecified, split_spec
 from tests.models.tiny import NAMES, SIZE, TinyNet, assert_certifies, assert_same_function, onnx_file
 
 NET = TinyNet().eval()
@@ -365,3 +365,22 @@ def test_a_factory_whose_weights_do_not_fit_says_which(tmp_path: Path, monkeypat
     with pytest.raises(cs.InputError, match=r'Missing key.* "weight", "bias".*"odd"') as caught:
         cs.load_model("torch:weights_that_do_not_fit:make")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said", "found"),
+    [
+        ("compact", {}, "compact:a.safetensors"),
+        (
+            "hrnet-w48:city.pth?align_corners=true",
+            {"window": (720, 960), "mean": None},
+            "hrnet-w48:a.safetensors?align_corners=true&window=720x960",
+        ),
+        ("hf:lab/net@1234", {"bgr": False, "overlap": 8}, "hf:lab/net@1234?bgr=false&overlap=8&weights=a.safetensors"),
+        ("torch:a.b:c?std=2,2&weights=b.pth", {"std": (0.5, 0.1)}, "torch:a.b:c?std=0.5,0.1&weights=a.safetensors"),
+    ],
+)
+def test_a_network_with_other_weights_is_named_with_all_that_was_said(spec: str, said: Any, found: str) -> None:
+    assert respecified(spec, "a.safetensors", said) == found
+    with pytest.raises(cs.InputError, match=r"no \?, & or ="):
+        respecified("torch:a:b", "a&b.pth", {})

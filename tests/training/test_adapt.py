@@ -1,6 +1,8 @@
 """adapt: statistics under noise, nothing else; and every bad input in one sentence."""
 
 import json
+import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from safetensors.torch import load_file
 import certiseg as cs
 from certiseg.cli import main
 from certiseg.training.adapt import adapt_normalisation, noisy_accuracy, noisy_batches
+from certiseg.training.checkpoint import save_weights
 
 FACTORY = """
 import torch
@@ -107,6 +110,38 @@ def test_command_measures_before_and_after_and_writes_weights(folder, capsys):
 
 
 @pytest.mark.parametrize(
+    ("model", "options", "spec", "settings"),
+    [
+        ("torch:adapt_networks:normed", [], "torch:adapt_networks:normed?weights=a.safetensors", {}),
+        (
+            "torch:adapt_networks:normed?divisible_by=4&weights=old.safetensors",
+            ["--mean", "0.5,0.5,0.25", "--window", "16x20", "--align-corners", "--denoiser"],
+            "torch:adapt_networks:normed?divisible_by=4&align_corners=true&mean=0.5,0.5,0.25&window=16x20&"
+            "weights=a.safetensors",
+            {"divisible_by": 4, "mean": (0.5, 0.5, 0.25), "window": (16, 20), "align_corners": True},
+        ),
+        ("compact", ["--input-size", "32"], "compact:a.safetensors?input_size=32", {"input_size": 32}),
+    ],
+)
+def test_the_printed_command_certifies_with_the_adapted_model(
+    model, options, spec, settings, folder, capsys, monkeypatch
+):
+    monkeypatch.chdir(folder)
+    save_weights(folder / "old.safetensors", normed(), classes=())
+    arguments = ["adapt", model, "--images", "images", "--sigma", "0.1", "--out", "a.safetensors", *options]
+    assert main(arguments) == 0
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("certify with it: "))
+    assert command[:5] == ["certiseg", "certify", "images/0.png", "--model", spec]
+    adapted, before = cs.load_model(spec), cs.load_model(model)
+    assert adapted.settings == replace(before.settings, **settings)
+    variances = [next(v for k, v in m.model.state_dict().items() if "running_var" in k) for m in (adapted, before)]
+    assert not torch.equal(*variances)
+    assert main([*command[1:], "-n", "60", "--batch-size", "4", "--out", "out"]) == 0
+    drawn = cs.load_certificate("out/0.certificate.npz").votes.provenance
+    assert drawn["model_sha256"] == (adapted.denoised(sigma=0.1) if "--denoiser" in options else adapted).fingerprint()
+
+
+@pytest.mark.parametrize(
     ("arguments", "key"),
     [
         (["torch:adapt_networks:plain", "--images", "images"], "BatchNorm"),
@@ -115,6 +150,9 @@ def test_command_measures_before_and_after_and_writes_weights(folder, capsys):
         (["torch:adapt_networks:normed", "--images", "images", "--labels", "empty"], "label"),
         (["torch:adapt_networks:normed", "--images", "images", "--labels", "wide"], "size"),
         (["torch:adapt_networks:normed", "--images", "images", "--out", "weights.txt"], "--out"),
+        (["torch:adapt_networks:normed", "--images", "images", "--out", "a=b.safetensors"], "no ?, & or ="),
+        (["torch:adapt_networks:normed", "--images", "images", "--channels", "4"], "must have 4 channels"),
+        (["torch:adapt_networks:normed", "--images", "images", "--mean", "1,2"], "images/0.png must have 2 channels"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, key, folder, capsys, monkeypatch):

@@ -28,11 +28,11 @@ _LEAST_MEMORY = 100_000_000
 SettingsClass = TypeVar("SettingsClass", bound=Any)
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Which model, in which backend, and what its file does not say about itself."""
+def add_model_options(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
+    """Which model, in which backend, and what its file does not say about itself; named: by --model."""
     group = parser.add_argument_group("model")
     add_settings(group, ModelSettings, ("hierarchy",))
-    add_settings(group, ModelChoice, ("model", "backend", "denoiser"))
+    add_settings(group, ModelChoice, (*(("model",) if named else ()), "backend", "denoiser"))
     add_preparation_options(group)
 
 

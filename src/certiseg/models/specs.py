@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from certiseg.errors import InputError
 from certiseg.models.settings import NAMES, ModelSettings
+from certiseg.settings import typed_field
 
 SPECS = {
     "compact": "the network that ships with the package (CamVid classes)",
@@ -63,11 +65,26 @@ def read_setting(name: str, text: str) -> Any:
         raise InputError(f"{name} behind the ? of a model must be {shown}, got {text!r}") from None
 
 
-def respecified(spec: str, weights: str) -> str:
-    """The spec of the same network with other weights: what loads weights that were written for it."""
-    name, _ = split_spec(spec)
+def respecified(spec: str, weights: str, said: Mapping[str, Any]) -> str:
+    """The spec of the same network with the weights of a file, and all that is said about it; `said` goes first."""
+    name, in_spec = split_spec(spec)
+    settings = {**in_spec, **{key: value for key, value in said.items() if value is not None}}
+    settings.pop("weights", None)
     kind, _, _ = name.partition(":")
-    if kind not in ("torch", "hf"):
-        return f"{kind}:{weights}" + spec[len(name) :]
-    kept = [entry for entry in spec[len(name) + 1 :].split("&") if entry and not entry.startswith("weights=")]
-    return f"{name}?{'&'.join([*kept, f'weights={weights}'])}"
+    if kind in ("torch", "hf"):
+        settings["weights"] = weights
+    else:
+        name = f"{kind}:{weights}"
+    query = "&".join(f"{key}={_written(key, value)}" for key, value in settings.items())
+    found = f"{name}?{query}" if query else name
+    if split_spec(found) != (name, settings):
+        raise InputError(f"weights must be a file whose name has no ?, & or = in it, got {weights!r}; rename it")
+    return found
+
+
+def _written(name: str, value: Any) -> str:
+    """A setting as `read_setting` reads it."""
+    if name in OTHERS or isinstance(value, bool):
+        return str(value) if name in OTHERS else str(value).lower()
+    each = next(each for each in fields(ModelSettings) if each.name == name)
+    return typed_field(each, value)[-1]
