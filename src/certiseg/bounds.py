@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -184,22 +184,28 @@ def bound(
     With a threat the same for every t of its range, and |delta|_2 <= radius beside it; every anchor must reach the
     bound, so it is the least of their bounds, and alpha is not divided.
     """
-    record, moved = votes.record, votes.threat.law != "none"
-    if record is None or not record.measures:
-        raise InputError("votes must hold measures to be bounded, got none; sample with measures=[...]")
-    if votes.stopped and test == "fixed":
-        raise InputError("test must be 'anytime' for votes that were stopped by looking at them, got 'fixed'")
-    if radius is not None and not moved:
-        raise InputError(f"radius must come with a threat, got {radius}; for l2 it follows from sigma and tau")
-    settings = BoundSettings(tau=tau, alpha=alpha, test=test, radius=float(radius or 0.0) if moved else None)
-    critical = settings.count_test(votes.n).critical(alpha / len(record.measures))
-    if critical is None:
+    found = make_bounds(votes, BoundSettings(tau=tau, alpha=alpha, test=test, radius=radius))
+    if found.critical is None:
         warnings.warn(
             f"no bound can be proven: n = {votes.n} draws cannot reject at tau = {tau} and alpha = {alpha} for "
-            f"{len(record.measures)} measures; see `certiseg plan --measures`",
+            f"{len(found.measures)} measures; see `certiseg plan --measures`",
             NothingCertifiable,
             stacklevel=2,
         )
+    return found
+
+
+def make_bounds(votes: Votes, settings: BoundSettings) -> Bounds:
+    """The bounds of `bound`, without a warning where nothing can be proven."""
+    record, moved, radius = votes.record, votes.threat.law != "none", settings.radius
+    if record is None or not record.measures:
+        raise InputError("votes must hold measures to be bounded, got none; sample with measures=[...]")
+    if votes.stopped and settings.test == "fixed":
+        raise InputError("test must be 'anytime' for votes that were stopped by looking at them, got 'fixed'")
+    if radius is not None and not moved:
+        raise InputError(f"radius must come with a threat, got {radius}; for l2 it follows from sigma and tau")
+    settings = replace(settings, radius=float(radius or 0.0) if moved else None)
+    critical = settings.count_test(votes.n).critical(settings.alpha / len(record.measures))
     draws = Draws(**{each.name: getattr(votes, each.name) for each in fields(Draws)})
     values = by_anchor(record, draws.anchors, covered_by(draws, settings).used)
     return Bounds(

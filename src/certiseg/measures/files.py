@@ -65,10 +65,10 @@ def read_area(source: str, size: Size) -> NDArray[np.bool_]:
     """The mask (H, W) of an area: a named shape, a polygon [[x, y], ...] in JSON, or a picture of two colours."""
     height, width = size
     if source in SHAPES:
-        return _filled([[(x * width, y * height) for x, y in SHAPES[source]]], size, source)
+        return polygon_mask([[(x * width, y * height) for x, y in SHAPES[source]]], size, source)
     require_file(source, kind=f"area ({', '.join(SHAPES)}, or a file)")
     if Path(source).suffix.lower() == ".json":
-        return _filled([_corners(_read_json(source), source)], size, source)
+        return polygon_mask([_corners(_read_json(source), source)], size, source)
     pixels = read_pixels(source)
     colours = np.unique(pixels.reshape(-1, 3) @ np.array([1, 256, 65536]))
     if len(colours) > 2 or (len(colours) == 2 and colours[0] != 0):
@@ -132,11 +132,12 @@ def _from_coco(content: Any, size: Size, hierarchy: Hierarchy, source: str, imag
 def _coco_mask(segmentation: Any, size: Size, source: str) -> NDArray[np.bool_]:
     """Polygons [[x, y, x, y, ...], ...], or run lengths down the columns, as numbers or as COCO's text."""
     if isinstance(segmentation, list):
-        return _filled([list(zip(flat[::2], flat[1::2], strict=True)) for flat in segmentation], size, source)
+        return polygon_mask([list(zip(flat[::2], flat[1::2], strict=True)) for flat in segmentation], size, source)
     return decode_runs(segmentation, size, source)
 
 
-def _filled(polygons: Iterable[Sequence[tuple[float, float]]], size: Size, source: str) -> NDArray[np.bool_]:
+def polygon_mask(polygons: Iterable[Sequence[tuple[float, float]]], size: Size, source: str) -> NDArray[np.bool_]:
+    """The pixels of the image inside or on the edge of polygons of corners x, y."""
     picture = Image.new("1", (size[1], size[0]))
     for corners in polygons:
         if len(corners) < 3:

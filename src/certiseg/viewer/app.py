@@ -21,6 +21,7 @@ from certiseg.errors import InputError
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.settings import Setting
 from certiseg.viewer import layers
+from certiseg.viewer.body import TooLarge, read_body
 from certiseg.viewer.cache import BoundedCache
 from certiseg.viewer.choice import Choice, command, number, one_of, parse_choice, role, text, whole
 from certiseg.viewer.compare import Compare
@@ -29,6 +30,7 @@ from certiseg.viewer.latest_only import LatestOnly, Overtaken
 from certiseg.viewer.overview import images_of, overview
 from certiseg.viewer.pictures import Pictures
 from certiseg.viewer.pixel import describe
+from certiseg.viewer.questions import Questions
 from certiseg.viewer.run_reader import NotFound, RunReader, is_upload
 from certiseg.viewer.server import is_loopback
 from certiseg.viewer.uploads import MAX_BYTES, Busy, Uploads
@@ -40,10 +42,6 @@ if TYPE_CHECKING:
 
 STATIC = Path(__file__).parent / "static"
 _KEPT_CERTIFICATES = 6
-
-
-class TooLarge(InputError):
-    """An upload with more bytes than are taken."""
 
 
 class Viewer:
@@ -64,6 +62,7 @@ class Viewer:
         self.latest_only = LatestOnly()
         self.model_options = tuple(model_options)
         self.second, self.compare = second, Compare(self, second)
+        self.questions = Questions(self)
         self._certificates = BoundedCache[Certificate](_KEPT_CERTIFICATES, lambda _: 1)
 
     def certificate(self, choice: Choice) -> Certificate:
@@ -77,10 +76,14 @@ class Viewer:
     def role(self, choice: Choice, certificate: Certificate) -> dict[str, Any]:
         """Whether a choice is the promise, a comparison or an exploration, and how it differs from what was fixed."""
         found = role(certificate, self.reader.fixed(choice.image, certificate.votes))
-        earlier = self.reader.summary(choice.image).get("earlier", 0) if is_upload(choice.image) else 0
+        earlier = self.earlier(choice.image)
         if earlier and found["role"] == PROMISE:
             found["role"] = COMPARISON
         return {**found, "earlier": earlier}
+
+    def earlier(self, name: str) -> int:
+        """How often an uploaded image was uploaded before; 0 for the run's own."""
+        return int(self.reader.summary(name).get("earlier", 0)) if is_upload(name) else 0
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
@@ -161,7 +164,7 @@ class Viewer:
         setting = Setting(number(query, "sigma"), whole(query, "n"), number(query, "tau"))
         name, method = text(query, "name")[:100], text(query, "method")
         self.uploads.require_idle()
-        content = await _body(request, name)
+        content = await read_body(request, name, MAX_BYTES)
         upload = await anyio.to_thread.run_sync(lambda: self.uploads.start(content, name, setting, method))
         return JSONResponse(upload.facts(), status_code=202)
 
@@ -211,6 +214,7 @@ class Viewer:
             Route("/api/picture", self.picture),
             *self.routes_of_maps(),
             *self.compare.routes(),
+            *self.questions.routes(),
             *([] if self.second is None else [Mount("/second", routes=self.second.routes_of_maps())]),
             Route("/api/certificate", self.download),
             Route("/api/drop", self.upload, methods=["POST"]),
@@ -262,18 +266,6 @@ def _only_maps(folder: RunFolder, root: str | None) -> Viewer:
 
     name = folder.manifest.model
     return Viewer(folder, root=root, load_model=lambda: load_model(name), model_options=("--model", name))
-
-
-async def _body(request: Request, name: str) -> bytes:
-    """The body of a request, refused as soon as it is too long."""
-    declared, received = request.headers.get("content-length", "0"), bytearray()
-    if not declared.isdigit() or int(declared) > MAX_BYTES:
-        raise TooLarge(f"{name}: must be at most {MAX_BYTES >> 20} MB, got {declared[:20]} bytes")
-    async for part in request.stream():
-        received += part
-        if len(received) > MAX_BYTES:
-            raise TooLarge(f"{name}: must be at most {MAX_BYTES >> 20} MB, got more")
-    return bytes(received)
 
 
 _STATUS: dict[type[Exception], int] = {

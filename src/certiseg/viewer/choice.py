@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LONGEST = 200
 """Characters of a value."""
 _KINDS = get_type_hints(CertificateSettings)
-_OF_VOTES = ("max_set", "snapshots", "threat", "anchors")
+OF_VOTES = ("max_set", "snapshots", "threat", "anchors")
 """Settings of the draws that a recipe does not name: they follow from its certificate, or from its own options."""
 
 
@@ -124,7 +124,7 @@ def method_text(settings: CertificateSettings) -> str:
     return f"sets:{settings.max_set}" if settings.method == "sets" else settings.method
 
 
-def _typed_threat(manifest: Manifest) -> list[str]:
+def typed_threat(manifest: Manifest) -> list[str]:
     """The options of the run's threat; nothing for l2."""
     if manifest.threat.law == "none":
         return []
@@ -145,16 +145,16 @@ def command(
     selection: the options that choose the run's images. model: those that choose its model.
     """
     votes, settings, manifest = certificate.votes, certificate.settings, reader.manifest
-    model = [*_typed_threat(manifest), *model]
+    model = [*typed_threat(manifest), *model]
     n = _enough_draws(certificate)
     sampling = replace(manifest.sampling(votes.sigma), n=n, snapshots=(), seed=manifest.seed + 1)
     if is_upload(name):
         words = ["certiseg", "certify", str(reader.upload_path(name, ".png")), *typed(settings)]
-        return shlex.join([*words, *typed(sampling, without=_OF_VOTES), *model, "--out", "certified"])
+        return shlex.join([*words, *typed(sampling, without=OF_VOTES), *model, "--out", "certified"])
     words = ["certiseg", "evaluate", *selection, "--setting", f"{n}:{settings.tau!r}"]
     words += ["--methods", method_text(settings)]
     words += typed(settings, without=("method", "tau", "thresholds", "level", "max_set"))
-    words += [*typed(sampling, without=("n", *_OF_VOTES)), *model]
+    words += [*typed(sampling, without=("n", *OF_VOTES)), *model]
     return shlex.join([*words, "--out", f"{reader.folder.path}-chosen"])
 
 

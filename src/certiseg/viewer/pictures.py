@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from certiseg.datasets import Dataset, open_dataset
+from certiseg.datasets.base import Files
 from certiseg.errors import InputError
 from certiseg.images import read_pixels, shown
 from certiseg.noise import image_key
@@ -76,6 +77,15 @@ class Pictures:
         if votes.image_key not in (None, image_key(picture.pixels)):
             raise NotFound(f"{name}: the data set's image must be the certified one, but it differs; check --root")
         return shown(picture)
+
+    def path(self, name: str) -> str | None:
+        """The file of a photograph; None where the data set makes it."""
+        if is_upload(name):
+            return str(self.reader.upload_path(name, ".png"))
+        if isinstance(self.dataset, str) or name not in self.dataset.names:
+            return None
+        entry = self.dataset.entries[self.dataset.names.index(name)]
+        return str(entry.image) if isinstance(entry, Files) else None
 
     def selection(self) -> list[str]:
         """The options of `certiseg evaluate` that choose the run's images from its data set."""

@@ -56,10 +56,11 @@ export class Lane {
   async next() {
     this.busy = true;
     while (this.waiting !== null) {
-      const query = { ...this.waiting, lane: this.name, request: ++this.number };
+      const { body, ...waiting } = this.waiting; // with a body it is sent as a POST
+      const query = { ...waiting, lane: this.name, request: ++this.number };
       this.waiting = null;
       try {
-        const answer = await ask(this.path, query);
+        const answer = await (body === undefined ? ask(this.path, query) : send(this.path, query, body));
         if (answer !== null) this.onAnswer(answer, query);
       } catch (error) {
         this.onError(error.message);

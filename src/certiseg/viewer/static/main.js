@@ -1,6 +1,7 @@
 // The page: what is chosen, what the server answers, and who shows it.
 
 import { ask, Lane } from "./api.js";
+import { Ask } from "./ask.js";
 import { Controls, nextLevel } from "./controls.js";
 import { Dropper, nameOf } from "./drop.js";
 import { byId, make, percent, press } from "./elements.js";
@@ -25,6 +26,7 @@ const controls = new Controls(run);
 const tree = new Tree(run);
 const inspector = new Inspector(run);
 const stage = new Stage(byId("stage"), { onPoint: point, onPin: pin, onView: (view) => remember({ view }) });
+const asker = new Ask(run, stage, { words });
 const answers = {};
 let pointed = null;
 let growing = false;
@@ -33,6 +35,7 @@ const lanes = {
   a: new Lane("/api/map", "a", { onAnswer: showA, onError: (text) => { complain(text); askB(); } }),
   b: new Lane("/api/map", "b", { onAnswer: showB, onError: (text) => { complain(text); stage.busy = false; } }),
   pixel: new Lane("/api/pixel", "p", { onAnswer: showPixel, onError: () => inspector.clear() }),
+  ...asker.lanes,
 };
 const dropper = new Dropper(run, { chosen: promised, onGrow: grow, onDone: dropped });
 
@@ -83,6 +86,7 @@ async function openImage() {
   const entry = entryOf(state.image);
   list.mark();
   growing = false;
+  asker.forget();
   if (entry.dropped || !isOfRun() || state.test !== run.methods[0].settings.test) reset(false);
   else refresh();
   await showPhoto(entry);
@@ -147,6 +151,7 @@ function showA(answer, query) {
   showNumbers("a", answer, answer.name);
   showBanner(answer);
   askB();
+  asker.refresh();
 }
 
 function showB(answer, query) {
@@ -324,6 +329,7 @@ async function recipe() {
 }
 
 function escape() {
+  asker.escape();
   if (state.pin || state.highlight !== null) change({ pin: null, highlight: null });
 }
 

@@ -14,6 +14,7 @@ export class Stage {
     this.size = { width: 4, height: 3 };
     this.view = { zoom: 1, x: 0.5, y: 0.5 };
     this.pointers = new Map();
+    this.tool = null; // { down, move, up, twice }: who draws on the maps instead of moving them
     this.panes = {};
     for (const [name, title] of Object.entries(PANES)) this.panes[name] = this.makePane(name, title);
     new ResizeObserver(() => this.place()).observe(root);
@@ -24,12 +25,13 @@ export class Stage {
     pane.className = `pane pane-${name}`;
     pane.innerHTML = `<figcaption>${title}</figcaption><div class="view"><div class="sheet">
       <canvas class="photo" width="4" height="3" role="img"></canvas>
-      <canvas class="map" width="4" height="3" role="img" data-map="${name}"></canvas></div>
+      <canvas class="map" width="4" height="3" role="img" data-map="${name}"></canvas>
+      <svg class="shapes" aria-hidden="true"></svg></div>
       <div class="cursor" hidden></div><p class="note" hidden></p></div>`;
     this.root.append(pane);
     const part = (selector) => pane.querySelector(selector);
     const found = { pane, caption: part("figcaption"), view: part(".view"), sheet: part(".sheet"),
-      photo: part(".photo"), map: part(".map"), cursor: part(".cursor"), note: part(".note") };
+      photo: part(".photo"), map: part(".map"), shapes: part(".shapes"), cursor: part(".cursor"), note: part(".note") };
     found.photo.setAttribute("aria-label", `${title}: photograph`);
     found.map.setAttribute("aria-label", title);
     this.listen(name, found.view);
@@ -40,6 +42,10 @@ export class Stage {
     this.size = { width, height };
     this.root.style.setProperty("--ratio", `${width} / ${height}`);
     this.root.parentElement.style.setProperty("--wide", width / height);
+    for (const { shapes } of Object.values(this.panes)) {
+      shapes.setAttribute("width", width);
+      shapes.setAttribute("height", height);
+    }
     this.place();
   }
 
@@ -80,6 +86,7 @@ export class Stage {
       const left = view.clientWidth / 2 - x * this.size.width * scale;
       const top = view.clientHeight / 2 - y * this.size.height * scale;
       sheet.style.transform = `translate(${left}px, ${top}px) scale(${scale})`;
+      sheet.style.setProperty("--hair", `${1 / (scale || 1)}px`); // a pixel of the screen, for lines and letters
     }
     this.placeCursor();
   }
@@ -173,14 +180,19 @@ export class Stage {
       event.preventDefault();
       this.zoomBy(Math.exp(-event.deltaY * 0.0018), this.under(view, event));
     }, { passive: false });
-    view.addEventListener("dblclick", () => this.fit());
+    view.addEventListener("dblclick", () => (this.tool ? this.tool.twice() : this.fit()));
     view.addEventListener("pointerdown", (event) => {
       view.setPointerCapture(event.pointerId);
+      if (this.tool) return this.tool.down(this.under(view, event));
       this.pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
       this.moved = 0;
     });
-    view.addEventListener("pointermove", (event) => this.onMove(name, view, event));
+    view.addEventListener("pointermove", (event) => {
+      if (this.tool) this.tool.move(this.under(view, event));
+      else this.onMove(name, view, event);
+    });
     view.addEventListener("pointerup", (event) => {
+      if (this.tool) return this.tool.up(this.under(view, event));
       if (this.moved < 5 && this.pointers.size === 1) {
         this.onPin(this.pixelAt(view, event), this.paneUnder(name, view, event));
       }
