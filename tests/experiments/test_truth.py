@@ -48,11 +48,13 @@ def test_attacked_frames_are_judged_by_thresholds_of_others_as_they_are() -> Non
 
 def test_the_page_is_written_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    for folder, shape, high in (("images", (16, 24, 3), 256), ("labels", (16, 24), 31)):
-        (tmp_path / "test" / folder).mkdir(parents=True)
+    for split, folder, shape, high in (
+        (split, *kind) for split in ("test", "val") for kind in (("images", (16, 24, 3), 256), ("labels", (16, 24), 31))
+    ):
+        (tmp_path / split / folder).mkdir(parents=True)
         for index in range(12):
             values = rng.integers(0, high, shape, dtype=np.uint8)
-            Image.fromarray(values).save(tmp_path / "test" / folder / f"{'ab'[index % 2]}_{index}.png")
+            Image.fromarray(values).save(tmp_path / split / folder / f"{'ab'[index % 2]}_{split}{index}.png")
     out = tmp_path / "truth.md"
     asked = ["--root", str(tmp_path), "--model", "torch:tests.viewer.tiny:model", "--runs", str(tmp_path / "runs")]
     asked += ["--out", str(out), "--splits", "5", "--every", "6", "--risk", "0.4", "--scores", "posterior", "vertex"]
@@ -60,6 +62,8 @@ def test_the_page_is_written_and_resumed(tmp_path: Path, monkeypatch: pytest.Mon
     first = out.read_text()
     assert "| posterior | 0.085 | 2 | 0.6 |" in first
     assert "| vertex | 0.169 | 2 | 0.6 |" in first
+    assert "| test (12) | 0.5 | 0.169 | 1 | 0.6 |" in first
+    assert "| test and val (24) | 0.5 | 0.169 | 3 | 0.6 |" in first
     monkeypatch.setattr(truth, "posterior_of", None)  # all is there: nothing is asked again
     assert truth.main(asked) == 0
     assert out.read_text() == first
