@@ -56,6 +56,16 @@ def test_a_certificate_is_reported_with_its_photograph(certificate, tmp_path):
     assert "data:image/jpeg" in (tmp_path / "c.html").read_text("utf-8")
 
 
+def test_several_runs_are_written_side_by_side(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("certiseg.report.side_by_side.figure", lambda *_, **__: "")
+    shutil.copytree(run.path, tmp_path / "copy")
+    assert report(run.path, tmp_path / "copy", "--out", tmp_path / "both.html", "--setting", "0.03:60:0.75") == 0
+    text = (tmp_path / "both.html").read_text("utf-8")
+    assert "runs side by side" in text
+    assert text.count(str(tmp_path / "copy")) > 3
+    assert not (tmp_path / "tables").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "key"),
     [
@@ -71,6 +81,13 @@ def test_a_certificate_is_reported_with_its_photograph(certificate, tmp_path):
         (["CERTIFICATE", "--setting", "0.25:60:0.75"], "--setting"),
         (["CERTIFICATE", "--root", "EMPTY"], "--root"),
         (["CERTIFICATE", "--image", "nowhere.png"], "nowhere.png"),
+        (["RUN", "--tables", "EMPTY"], "--tables must be given with several runs"),
+        (["RUN", "RUN"], "--out must be given with several runs"),
+        (["RUN", "RUN", "--out", "EMPTY/x.html"], "different folders"),
+        (["RUN", "CERTIFICATE", "--out", "EMPTY/x.html"], "run folder"),
+        (["RUN", "EMPTY/nowhere", "--out", "EMPTY/x.html"], "not there"),
+        (["RUN", "EMPTY", "--out", "EMPTY/x.html", "--root", "EMPTY"], "--root must be given with a single run"),
+        (["RUN", "EMPTY", "--out", "EMPTY/x.html", "--tables", "TEXT"], "--tables must be a folder"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, key, run, certificate, tmp_path, capsys):

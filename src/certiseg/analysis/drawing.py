@@ -12,6 +12,7 @@ from certiseg.render.figures import figure_bytes, new_figure
 from certiseg.runs.settings import Setting
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vPX*<>"
@@ -53,23 +54,35 @@ def draw_shares(title: str, groups: Mapping[str, Sequence[tuple[str, float, floa
     heights = [0.6 + 0.4 * len(bars) for bars in groups.values()]
     figure, panels = new_figure(9, sum(heights) + 1.6, rows=len(groups), sharex=True, height_ratios=heights)
     for axes, (heading, bars) in zip(panels[:, 0], groups.items(), strict=True):
-        for row, (_, *shares) in enumerate(bars):
-            start = 0.0
-            for share, (label, colour, hatch) in zip(shares, _SHARES, strict=True):
-                axes.barh(row, 100 * share, left=start, color=colour, hatch=hatch, edgecolor="white", label=label)
-                start += 100 * share
-            text = " / ".join(f"{100 * share:.1f}" for share in shares)
-            axes.annotate(text, (start, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
-        axes.set_title(heading, loc="left", fontsize=11, weight="bold")
-        axes.set_yticks(range(len(bars)), [name for name, *_ in bars])
-        axes.set_ylim(len(bars) - 0.4, -0.6)
-        axes.set_xlim(0, 122)
-        axes.set_xticks(range(0, 101, 20))
+        draw_bars(axes, bars, heading)
     panels[-1, 0].set_xlabel("share of all pixels (%): right / wrong / abstained")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles[:3], labels[:3], loc="outside lower center", ncols=3, frameon=False)
+    share_legend(figure)
     figure.suptitle(title, fontsize=12)
     return figure
+
+
+def draw_bars(axes: Axes, bars: Sequence[tuple[str, float, float, float]], heading: str) -> None:
+    """One group of stacked bars, the shares written beside each."""
+    for row, (_, *shares) in enumerate(bars):
+        start = 0.0
+        for share, (label, colour, hatch) in zip(shares, _SHARES, strict=True):
+            axes.barh(row, 100 * share, left=start, color=colour, hatch=hatch, edgecolor="white", label=label)
+            start += 100 * share
+        text = " / ".join(f"{100 * share:.1f}" for share in shares)
+        axes.annotate(text, (start, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+    axes.set_title(heading, loc="left", fontsize=11, weight="bold")
+    axes.set_yticks(range(len(bars)), [name for name, *_ in bars])
+    axes.set_ylim(len(bars) - 0.4, -0.6)
+    axes.set_xlim(0, 122)
+    axes.set_xticks(range(0, 101, 20))
+
+
+def share_legend(figure: Figure) -> None:
+    """The legend of stacked bars, below the panels."""
+    from matplotlib.patches import Patch
+
+    entries = [Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=label) for label, colour, hatch in _SHARES]
+    figure.legend(handles=entries, loc="outside lower center", ncols=3, frameon=False)
 
 
 def save_figure(figure: Figure, stem: str | Path) -> list[Path]:

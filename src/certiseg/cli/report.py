@@ -27,15 +27,25 @@ def add_parser(subparsers: Any) -> None:
         help="a run or a certificate as one HTML file",
         description="Writes one HTML file that needs nothing else: what is promised, the settings, every table and "
         "figure, and a gallery of the images. RUN may also be a certificate file of `certiseg certify`. Runs and "
-        "certificates keep no photographs; --root or --image shows them too.",
-        epilog="example: certiseg report runs/camvid --root ../shared/data/camvid --out camvid.html",
+        "certificates keep no photographs; --root or --image shows them too. Several runs, of different data sets, "
+        "models or methods, stand side by side in one page: one table of scores, one figure of levels.",
+        epilog="example: certiseg report runs/camvid --root ../shared/data/camvid --out camvid.html; several runs: "
+        "certiseg report runs/cityscapes runs/acdc --out both.html",
     )
-    parser.add_argument("path", metavar="RUN|CERTIFICATE", help="a run folder, NAME.certificate.npz or NAME.truth.npz")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="RUN|CERTIFICATE",
+        help="a run folder, several of them, NAME.certificate.npz or NAME.truth.npz",
+    )
     parser.add_argument("--out", metavar="FILE", help="the file to write (default: report.html beside it)")
     parser.add_argument(
         "--setting", metavar="SIGMA:N:TAU", help="whose figures are drawn (default: that of the promise)"
     )
     parser.add_argument("--images", type=int, default=60, metavar="N", help="at most N in the gallery (default: 60)")
+    parser.add_argument(
+        "--tables", metavar="DIR", help="with several runs: also their tables as CSV, Markdown, LaTeX and the figure"
+    )
     parser.add_argument("--root", metavar="DIR", help="the data set, to show the photographs of a run")
     parser.add_argument("--image", metavar="FILE", help="the photograph of a certificate")
     shown_channels = "channels of --image (default: the first three)"
@@ -44,13 +54,18 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    path = Path(args.path)
-    if not path.exists():
-        raise InputError(f"RUN must be a run folder or a certificate file, got {args.path!r}, which is not there")
+    path, several = Path(args.paths[0]), len(args.paths) > 1
+    for each in args.paths:
+        if not Path(each).exists():
+            raise InputError(f"RUN must be a run folder or a certificate file, got {each!r}, which is not there")
+    if several and not args.out:
+        raise InputError("--out must be given with several runs, got none; name the file to write")
+    if args.tables and not several:
+        raise InputError("--tables must be given with several runs, got a single one")
     out = Path(args.out) if args.out else _beside(path)
     if not out.parent.is_dir() or out.is_dir():
         raise InputError(f"--out must be a file in a folder that exists, got {str(out)!r}")
-    text = _of_run(args, path) if path.is_dir() else _of_file(args, path)
+    text = _of_runs(args) if several else _of_run(args, path) if path.is_dir() else _of_file(args, path)
     with write_atomically(out) as file:
         file.write(text.encode())
     print(f"written: {out} ({out.stat().st_size / 1e6:.1f} MB); open it in a browser, or print it to PDF")
@@ -80,6 +95,22 @@ def _of_run(args: argparse.Namespace, path: Path) -> str:
             bar.update()
 
         return run_report(folder, setting=setting, images=args.images, photograph=photograph, progress=progress)
+
+
+def _of_runs(args: argparse.Namespace) -> str:
+    from certiseg.analysis.side_by_side import open_beside
+    from certiseg.report.side_by_side import side_by_side_report
+
+    for name in ("root", "image", "show"):
+        if getattr(args, name):
+            raise InputError(f"--{name} must be given with a single run or certificate, got {len(args.paths)} runs")
+    tables = Path(args.tables) if args.tables else None
+    if tables is not None and tables.exists() and not tables.is_dir():
+        raise InputError(f"--tables must be a folder, got {args.tables!r}, which is a file")
+    with tqdm(total=len(args.paths), unit="run", desc="report", disable=None, leave=False, delay=1) as bar:
+        setting = None if args.setting is None else parse_setting(args.setting)
+        runs = open_beside(args.paths, setting, each=lambda _: bar.update())
+    return side_by_side_report(runs, tables=tables)
 
 
 def _of_file(args: argparse.Namespace, path: Path) -> str:
