@@ -26,6 +26,7 @@ FLOORS = (
     ("measures",),
     ("noise", "votes", "partial_votes", "models"),
     ("probing", "on_device"),
+    ("drawing",),
     ("sampling", "chains", "claims", "planning"),
     ("certificate", "verify_ranges", "verify_measures"),
     ("certify", "verify", "scores"),

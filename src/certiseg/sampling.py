@@ -12,7 +12,6 @@ restarts change nothing. Memory does not grow with n, and no scores are kept.
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,20 +21,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from certiseg import __version__, on_device
+from certiseg.drawing import answers, works_beside
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
 from certiseg.images import BYTES, ImageLike, open_image
 from certiseg.images.values import Values, values_words
 from certiseg.kernels.counts import rank_classes
+from certiseg.kernels.threads import aside
 from certiseg.measures.measure import Measure
 from certiseg.measures.questions import Question, resolve, scene_of
 from certiseg.models.device import move
-from certiseg.models.segmenter import ModelLike, Segmenter, as_batch, as_segmenter
-from certiseg.noise import image_key, noise_stream, perturbation
-from certiseg.noise.along_threat import moved_images
+from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
+from certiseg.noise import image_key
 from certiseg.partial_votes import PartialVotes, load_partial_votes
 from certiseg.probing import noise_free, probe_of
 from certiseg.settings import SamplingSettings, Stage, takes
@@ -175,59 +174,34 @@ def draw(
     tally = on_device.tally_of(partial, segmenter.device) if on_device.serves(segmenter.device) else None
     buffered: list[NDArray[np.integer]] = []
     pending: list[int] = []
-    for batch, scores in _scores(segmenter, pixels, partial, stage, draws):
+
+    def add(batch: list[int], scores: Answers) -> None:
         if stage == "selection":
             (tally or partial).add_selection(batch, scores)
         elif tally is not None and partial.record is None:
             tally.add_estimation(batch, scores)
         else:
             buffered.append(scores.labels())
-            pending += batch
+            pending.extend(batch)
             if len(pending) >= _BUFFERED_DRAWS:
-                partial.add_estimation(pending, np.concatenate(buffered))
-                buffered, pending = [], []
-        each(len(batch))
-    if pending:
+                count()
+
+    def count() -> None:
         partial.add_estimation(pending, np.concatenate(buffered))
+        buffered.clear()
+        pending.clear()
+
+    beside = tally is None and works_beside(partial)
+    with aside() if beside else contextlib.nullcontext(_at_once) as run:
+        for batch, scores in answers(segmenter, pixels, partial, stage, draws, beside=beside):
+            run(add, batch, scores)
+            each(len(batch))
+    if pending:
+        count()
 
 
-def _scores(
-    segmenter: Segmenter, pixels: NDArray[np.float32], partial: PartialVotes, stage: Stage, draws: list[int]
-) -> Iterator[tuple[list[int], Answers]]:
-    """Batches of draws with the model's scores of x + eps, or of T_beta x + eps."""
-    size = partial.settings.batch_size
-    inputs = _inputs(pixels, partial.settings, partial.key, stage, segmenter.device)
-    for begin in range(0, len(draws), size):
-        batch = draws[begin : begin + size]
-        try:
-            scores = segmenter(inputs(batch + batch[:1] * (size - len(batch))))
-        except InputError as error:
-            raise InputError(f"{error} ({stage} draw {batch[0]})") from None
-        yield batch, scores.take(len(batch))
-
-
-def _inputs(
-    pixels: NDArray[np.float32], settings: SamplingSettings, key: str, stage: Stage, device: torch.device
-) -> Callable[[list[int]], Tensor]:
-    """A function that makes what the model is asked about in a batch of draws."""
-    if settings.threat.law != "none":
-        write = moved_images(pixels, settings, image_key=key, stage=stage)
-    else:
-        stream = noise_stream(seed=settings.seed, image_key=key, stage=stage)
-        if on_device.serves(device):
-            return on_device.noisy_images(pixels, settings, stream, device)
-        write = functools.partial(perturbation(pixels, sigma=settings.sigma, noise=settings.noise), stream)
-    noisy = np.empty((settings.batch_size, *pixels.shape), np.float32)
-
-    def images(batch: list[int]) -> Tensor:
-        for row, index in enumerate(batch):
-            if row and index == batch[0]:
-                noisy[row] = noisy[0]
-            else:
-                write(index, noisy[row])
-        return as_batch(noisy)
-
-    return images
+def _at_once(task: Callable[..., None], *arguments: Any) -> None:
+    task(*arguments)
 
 
 # -- checkpoint --------------------------------------------------------------------------------------------------

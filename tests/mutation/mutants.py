@@ -290,8 +290,8 @@ MUTANTS = (
     Mutant(
         "noise-clipped",
         "noise/__init__.py",
-        "        out += pixels\n",
-        "        np.clip(out + pixels, 0, 1, out=out)\n",
+        "        add_noise(stream, draw, pixels, sigma, out)\n",
+        "        add_noise(stream, draw, pixels, sigma, out)\n        np.clip(out, 0, 1, out=out)\n",
         "noisy images are clipped before the model: not the certified function",
         NOISE,
     ),
@@ -314,7 +314,7 @@ MUTANTS = (
     # -- tallies and votes
     Mutant(
         "estimation-from-selection",
-        "sampling.py",
+        "drawing.py",
         "stream = noise_stream(seed=settings.seed, image_key=key, stage=stage)",
         'stream = noise_stream(seed=settings.seed, image_key=key, stage="selection")',
         "estimation draws repeat the selection draws",
@@ -322,7 +322,7 @@ MUTANTS = (
     ),
     Mutant(
         "batch-shares-noise",
-        "sampling.py",
+        "drawing.py",
         "write(index, noisy[row])",
         "write(batch[0], noisy[row])",
         "all draws of a batch share their noise",

@@ -102,17 +102,39 @@ def _widen_tail(radius_words: Any, angle_words: Any, extra: Any, first: Any, sec
 
 
 @jit
+def _fill_chunk(out: Any, words: Any, extra: Any, key: Any, nonce: Any, draw: Any, position: Any) -> None:
+    """The values (4, CHUNK) of the counters from a position on; words and extra are room to work in."""
+    fill_words(words, key, nonce, draw, position)
+    for w in range(0, 4, 2):
+        _box_muller(words[w], words[w + 1], out[w], out[w + 1])
+        if words[w].min() < TAIL_WORD:
+            fill_words(extra, key, nonce, draw, position + np.uint64(TAIL_COUNTER))
+            _widen_tail(words[w], words[w + 1], extra[w], out[w], out[w + 1])
+
+
+@jit
 def fill_standard_normal(values: Any, key: Any, nonce: Any, draw: Any) -> None:
     """Standard normal values of one draw, (chunks, 4, CHUNK): pairs by Box and Muller from the words of a counter."""
     words, extra = np.empty((4, CHUNK), np.uint32), np.empty((4, CHUNK), np.uint32)
     for chunk in range(values.shape[0]):
         out, position = values[chunk], np.uint64(chunk * CHUNK)
-        fill_words(words, key, nonce, draw, position)
-        for w in range(0, 4, 2):
-            _box_muller(words[w], words[w + 1], out[w], out[w + 1])
-            if words[w].min() < TAIL_WORD:
-                fill_words(extra, key, nonce, draw, position + np.uint64(TAIL_COUNTER))
-                _widen_tail(words[w], words[w + 1], extra[w], out[w], out[w + 1])
+        _fill_chunk(out, words, extra, key, nonce, draw, position)
+
+
+@jit
+def add_standard_normal(
+    first: Any, last: Any, image: Any, sigma: Any, out: Any, key: Any, nonce: Any, draw: Any
+) -> None:
+    """out = image + sigma * the same values, both flat, for the chunks first .. last-1, in one pass over memory."""
+    words, extra = np.empty((4, CHUNK), np.uint32), np.empty((4, CHUNK), np.uint32)
+    values = np.empty((4, CHUNK), np.float32)
+    flat = values.reshape(-1)
+    for chunk in range(first, last):
+        _fill_chunk(values, words, extra, key, nonce, draw, np.uint64(chunk * CHUNK))
+        start = chunk * flat.size
+        here, clean = out[start : start + flat.size], image[start : start + flat.size]
+        for i in range(here.size):
+            here[i] = flat[i] * sigma + clean[i]
 
 
 @jit

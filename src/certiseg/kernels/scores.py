@@ -103,17 +103,17 @@ def _contenders(scores: Any, top: Any, bottom: Any, left: Any, right: Any, highe
 
 
 @inline
-def _same_until(places: Any, start: Any) -> Any:
-    """The end of the run of equal places that begins at `start`."""
+def _same_until(places: Any, start: Any, last: Any) -> Any:
+    """The end of the run of equal places that begins at `start`, `last` at most."""
     end = start + 1
-    while end < places.size and places[end] == places[start]:
+    while end < last and places[end] == places[start]:
         end += 1
     return end
 
 
 @jit
-def labels_of_scores(scores: Any, places: Any, labels: Any) -> None:
-    """labels[H, W] = arg max over classes of the up-sampled scores (h, w, C); ties go to the lowest class.
+def _labels_of_scores(first: Any, last: Any, scores: Any, places: Any, labels: Any) -> None:
+    """`labels_of_scores` for the rows first .. last-1.
 
     Interpolation is a convex combination, so a class that is largest at all four corners of a cell is largest
     everywhere inside it: only cells whose corners disagree are interpolated, and in them only the contenders.
@@ -121,17 +121,17 @@ def labels_of_scores(scores: Any, places: Any, labels: Any) -> None:
     rows, row_weights, columns, column_weights = places
     h, w, num_classes = scores.shape
     best = np.empty((h, w), np.int32)
-    for i in range(h):
+    for i in range(rows[first], min(rows[last - 1] + 2, h)):
         for j in range(w):
             best[i, j] = _first_largest(scores[i, j])
     highest, contenders = np.empty(num_classes, np.float32), np.empty(num_classes + 1, np.int32)
-    one, first_row = np.float32(1), 0
-    while first_row < labels.shape[0]:
-        end_row = _same_until(rows, first_row)
+    one, first_row = np.float32(1), first
+    while first_row < last:
+        end_row = _same_until(rows, first_row, last)
         top, bottom = rows[first_row], min(rows[first_row] + 1, h - 1)
         first_column = 0
         while first_column < labels.shape[1]:
-            end_column = _same_until(columns, first_column)
+            end_column = _same_until(columns, first_column, labels.shape[1])
             left, right = columns[first_column], min(columns[first_column] + 1, w - 1)
             label = best[top, left]
             if best[top, right] == label and best[bottom, left] == label and best[bottom, right] == label:
@@ -157,6 +157,12 @@ def labels_of_scores(scores: Any, places: Any, labels: Any) -> None:
                         labels[i, j] = winner
             first_column = end_column
         first_row = end_row
+
+
+def labels_of_scores(scores: NDArray[np.float32], places: Interpolation, labels: NDArray[np.unsignedinteger]) -> None:
+    """labels[H, W] = arg max over classes of the up-sampled scores (h, w, C); ties go to the lowest class."""
+    height, width = labels.shape
+    in_parts(_labels_of_scores, height, width, scores, places, labels)
 
 
 @inline

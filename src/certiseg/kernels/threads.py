@@ -1,15 +1,18 @@
-"""How loops are compiled, and how they are run over the parts of a large image."""
+"""How loops are compiled, how they run over the parts of a large image, and beside a model that leaves a core free."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
+
+Item = TypeVar("Item")
 
 _PIXELS_PER_THREAD = 50_000
 
@@ -37,9 +40,41 @@ def _run(loop: Callable[..., Any], count: int, parts: int, arguments: tuple[Any,
 
 
 def _cores() -> int:
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_cores(), thread_name_prefix="certiseg")
+
+
+def core_is_free(used: int) -> bool:
+    """Whether there are more cores than these threads."""
+    return used < _cores()
+
+
+def ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The items in their order, each made on another thread while the one before is used."""
+    making, end = iter(items), object()
+    with ThreadPoolExecutor(1, thread_name_prefix="certiseg") as thread:
+        waiting: Future[Any] = thread.submit(next, making, end)
+        while (item := waiting.result()) is not end:
+            waiting = thread.submit(next, making, end)
+            yield item
+
+
+@contextlib.contextmanager
+def aside() -> Iterator[Callable[..., None]]:
+    """A function that runs a task on another thread, after the one before; what it raises comes with the next one."""
+    waiting: Future[Any] | None = None
+    with ThreadPoolExecutor(1, thread_name_prefix="certiseg") as thread:
+
+        def run(task: Callable[..., Any], *arguments: Any) -> None:
+            nonlocal waiting
+            if waiting is not None:
+                waiting.result()
+            waiting = thread.submit(task, *arguments)
+
+        yield run
+        if waiting is not None:
+            waiting.result()

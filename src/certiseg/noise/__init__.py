@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.noise.gaussian import standard_normal
+from certiseg.noise.gaussian import add_noise
 from certiseg.noise.grid import grid_noise, grid_table, whole_grey_levels
 from certiseg.noise.stream import NoiseStream, image_key, noise_stream
 
@@ -22,8 +22,7 @@ def perturbation(pixels: NDArray[np.float32], *, sigma: float, noise: Noise) -> 
     """A function that writes x + eps, for a draw of a stream, into an array of the image's shape."""
 
     def add_gaussian(stream: NoiseStream, draw: int, out: NDArray[np.float32]) -> None:
-        np.multiply(standard_normal(stream, draw, pixels.shape), np.float32(sigma), out=out)
-        out += pixels
+        add_noise(stream, draw, pixels, sigma, out)
 
     if noise == "gaussian":
         return add_gaussian

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.kernels.noise import fill_words
-from certiseg.noise.gaussian import standard_normal
+from certiseg.noise.gaussian import add_noise
 from certiseg.noise.stream import NoiseStream, noise_stream
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def moved_images(
     pixels: NDArray[np.float32], settings: SamplingSettings, *, image_key: str, stage: Stage
 ) -> Callable[[int, NDArray[np.float32]], None]:
     """A function that writes T_(a + beta) x + eps for a draw into an array of the image's shape."""
-    threat, anchors, sigma = settings.threat, settings.anchors, np.float32(settings.sigma)
+    threat, anchors, sigma = settings.threat, settings.anchors, settings.sigma
     assert threat.law != "none"
     law, move = threat.law, threat.along(pixels)
     streams = [threat_streams(threat, a, seed=settings.seed, image_key=image_key, stage=stage) for a in anchors]
@@ -63,6 +63,6 @@ def moved_images(
         of_parameter, of_pixels = streams[place]
         move(anchors[place] + threat.scale * standard_parameter(of_parameter, index, law), out)
         if sigma > 0:
-            out += sigma * standard_normal(of_pixels, index, pixels.shape)
+            add_noise(of_pixels, index, out, sigma, out)
 
     return write

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from certiseg.models.segmenter import Segmenter, as_batch
 from certiseg.noise import noise_stream, perturbation
 from certiseg.noise.along_threat import standard_parameter, threat_streams
-from certiseg.noise.gaussian import standard_normal
+from certiseg.noise.gaussian import add_noise
 from certiseg.truth.scores import UNIT
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def noisy_image(
     threat.require_fits(pixels)
     threat.along(pixels)(anchor + threat.scale * standard_parameter(of_parameter, 0, threat.law), noisy)
     if settings.sigma > 0:
-        noisy += np.float32(settings.sigma) * standard_normal(of_pixels, 0, pixels.shape)
+        add_noise(of_pixels, 0, noisy, settings.sigma, noisy)
     return noisy
 
 
