@@ -23,6 +23,7 @@ from certiseg.models.choice import given_model
 from certiseg.noise import noise_stream, perturbation
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.prepare import over_classes_of
+from certiseg.truth.calibration import load_calibration
 from certiseg.viewer.pictures import Pictures
 from certiseg.viewer.run_reader import RunReader
 
@@ -59,6 +60,11 @@ def tile() -> NDArray[np.float32]:
 
 def run(*words: object) -> int:
     return main([str(word) for word in words])
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert run(*words) == 2
+    return capsys.readouterr().err
 
 
 def certified(out: Path, stem: str) -> tuple[dict[str, Any], cs.Certificate]:
@@ -217,6 +223,66 @@ def test_a_run_of_such_images_is_scored_verified_reported_and_viewed(tiles, tmp_
     np.testing.assert_array_equal(shown_pixels, np.rint(tile()[..., :3] / 10_000 * 255).astype(np.uint8))
     with pytest.raises(cs.InputError, match=r"must be resumed with its own settings, got others \(values"):
         cs.evaluate("folder", model=model, **{**asked, "values": (0, 20_000)})
+
+
+def test_sets_that_hold_the_truth_of_such_images(tiles, tmp_path, capsys):
+    words = ("--root", tiles, "--model", "torch:tests.test_channels:satellite", "--sigma", "0.1", "--radius", "0.01")
+    file, out, image = tmp_path / "c.json", tmp_path / "out", tiles / "images" / "a.tif"
+    assert run("calibrate", "folder", *words, "--risk", "0.4", "--values", "0:10000", "--out", file) == 0
+    made = load_calibration(file)
+    assert (made.model.channels, made.values) == (4, ((0.0, 10_000.0),))
+    certify = ("certify", image, "--model", words[3], "--calibration", file, "--out", out, "--show", "4,3,2")
+    assert run(*certify) == 0
+    told = capsys.readouterr().out
+    assert "values 0 to 10000 of each channel stand for 0 to 1: sigma is 1000, R is 100" in told
+    assert run("report", out / "a.truth.npz", "--image", image) == 0
+    assert "--values must be as calibrated, 0:10000, or left out, got 0:20000" in refused(
+        capsys, *certify, "--values", "0:20000"
+    )
+    images, labels = [tile(), tile() + 1], [np.zeros(SIZE, np.uint8)] * 2
+    again = cs.calibrate(satellite(), images, labels, sigma=0.1, risk=0.4, values=(0, 10_000), seed=1)
+    assert again.sets(satellite(), tile(), seed=2).shape == (*SIZE, 3)
+    with pytest.raises(cs.InputError, match="must have 4 channels as the model takes, got 3"):
+        again.sets(satellite(), np.zeros((*SIZE, 3), np.uint8))
+    with pytest.raises(cs.InputError, match="values must be the same for all images, 0:255, got 0:65535 for image 2"):
+        cs.calibrate(microscope(), [np.zeros(SIZE, np.uint8), cells()], labels, sigma=0.1, risk=0.4)
+
+
+def test_certificates_of_such_images_are_attacked(tmp_path, capsys):
+    small = ("--steps", "2", "--restarts", "1", "--samples", "1", "--judges", "1", "--draws", "40", *RUN)
+    tifffile.imwrite(tmp_path / "cells.tif", cells())
+    np.save(tmp_path / "tile.npy", tile())
+    page = tmp_path / "page.md"
+    microscope_model, tile_model = (
+        ("--model", f"torch:tests.test_channels:{of}") for of in ("microscope", "satellite")
+    )
+    assert run("attack", tmp_path / "cells.tif", *microscope_model, *small, "--multiples", "1", "--out", page) == 0
+    assert "values 0 to 65535 of the image stand for 0 to 1" in page.read_text()
+    words = ("attack", tmp_path / "tile.npy", *tile_model, *small, "--multiples", "1")
+    assert "--values LOW:HIGH" in refused(capsys, *words)
+    assert run(*words, "--values", "0:10000") == 0
+    assert (
+        run(
+            "attack",
+            tmp_path / "cells.tif",
+            *microscope_model,
+            *RUN,
+            "--threat",
+            "dark",
+            "--scale",
+            "0.1",
+            "--draws",
+            "40",
+            "--sweep-steps",
+            "1",
+            "--beyond",
+            "1",
+            "--out",
+            page,
+        )
+        == 0
+    )
+    assert page.with_suffix(".png").is_file()
 
 
 def test_the_hierarchy_of_the_data_set_is_the_default_and_other_classes_are_refused(tiles):

@@ -107,15 +107,20 @@ def _table_cost(votes: Drawn) -> str:
 
 def in_file_units(votes: Drawn, radius: float) -> list[str]:
     """What R, and for other images than 8-bit ones sigma, mean in the numbers of the image's file."""
-    count, ranges = votes.channels * votes.size[0] * votes.size[1], votes.image_values
+    return file_units(radius, votes.sigma, (*votes.size, votes.channels), votes.image_values)
+
+
+def file_units(radius: float, sigma: float, shape: tuple[int, int, int], ranges: Values) -> list[str]:
+    """The same for an image of this height, width and number of channels, whose 0 and 1 stand for `ranges`."""
+    count = shape[0] * shape[1] * shape[2]
     if ranges == BYTES:
         return [grey_levels(radius, values=count)]
     lines = []
     for channel, (low, high) in enumerate(ranges, 1):
-        whose = f"channel {channel}" if len(ranges) > 1 else "the image" if votes.channels == 1 else "each channel"
+        whose = f"channel {channel}" if len(ranges) > 1 else "the image" if shape[2] == 1 else "each channel"
         lines.append(
             f"In the numbers of the file, where values {low:.10g} to {high:.10g} of {whose} stand for 0 to 1: sigma is "
-            f"{votes.sigma * (high - low):.6g}, R is {rounded_down(radius * (high - low), 4)} if a single value "
+            f"{sigma * (high - low):.6g}, R is {rounded_down(radius * (high - low), 4)} if a single value "
             f"changes, or {rounded_down(radius / count**0.5 * (high - low), 6)} RMS if all {count:,} values do."
         )
     return lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certiseg.attack.run import Outcome, within_radius
-from certiseg.claims import grey_levels
+from certiseg.claims import in_file_units
 
 if TYPE_CHECKING:
     from certiseg.attack.settings import AttackSettings
@@ -138,7 +138,7 @@ def page(
         draws=attack.draws,
         few_draws=min(attack.draws, attack.few_draws),
         alpha=attack.attack_alpha,
-        grey=grey_levels(certificate.radius, values=3 * votes.size[0] * votes.size[1]),
+        grey=" ".join(in_file_units(votes, certificate.radius)),
         table="\n".join(table_lines(outcomes)),
         clean="not known" if accuracy is None else f"{accuracy:.3f}",
         images=f"\nImages: {', '.join(names)}.\n",

@@ -9,6 +9,7 @@ import numpy as np
 
 from certiseg.attack.sweep import Step, Sweep, refuted_inside
 from certiseg.hierarchy import ABSTAIN
+from certiseg.images import Picture, shown
 from certiseg.render.colours import hex_colour, palette
 from certiseg.render.figures import new_figure, show_map
 
@@ -91,7 +92,8 @@ def draw_sweep(steps: Sequence[Step], victim: Victim) -> Figure:
     figure, axes = new_figure(2.6 * _SHOWN, 6.5, rows=2, columns=_SHOWN, height_ratios=(1, 2.2))
     for place, t in zip(axes[0], np.linspace(low, high, _SHOWN), strict=True):
         words = threat.words(float(t)) if threat.law == "exponential" else f"t = {t:.2f}"
-        show_map(place, threat.apply(victim.pixels, float(t)), words if abs(t) > 1e-12 else "as it is")
+        moved = shown(Picture(threat.apply(victim.pixels, float(t))))
+        show_map(place, moved, words if abs(t) > 1e-12 else "as it is")
     for place in axes[1, 1:]:
         place.remove()
     axes[1, 0].set_subplotspec(axes[1, 0].get_gridspec()[1, :])

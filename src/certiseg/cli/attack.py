@@ -28,9 +28,10 @@ from certiseg.cli.options import (
 from certiseg.cli.threat import add_threat_options, settle_threat
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
-from certiseg.images import read_image
+from certiseg.images import open_image
 from certiseg.planning import require_certifiable
 from certiseg.render.figures import figure_bytes
+from certiseg.runs.settings import RunSettings
 from certiseg.settings import given
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--first", type=int, metavar="N", help="for a run: only its first N images")
     parser.add_argument("--out", metavar="FILE", help="write a page in Markdown, anew after every image")
     parser.add_argument("--json", action="store_true", help="print every attack as JSON")
+    add_settings(parser, RunSettings, ("values",))
     add_settings(parser.add_argument_group("attack"), AttackSettings)
     add_model_options(parser)
     add_votes_options(parser)
@@ -168,14 +170,16 @@ def _of_images(args: argparse.Namespace, model: Segmenter, hierarchy: Hierarchy 
     from certiseg.certify import certify
     from certiseg.sampling import sample
 
-    images = {Path(path).name: read_image(path, channels=model.settings.channels) for path in args.victims}
-    for pixels in images.values():
+    channels = model.settings.channels
+    images = {Path(path).name: open_image(path, values=args.values, channels=channels) for path in args.victims}
+    for picture in images.values():
+        pixels = picture.pixels
         limits = {"tau": args.tau, "alpha": args.alpha, "sigma": args.sigma, "test": args.test}
         limits |= {"threat": args.threat, "anchors": args.anchors, "radius": args.radius}
         require_certifiable(pixels=pixels.shape[0] * pixels.shape[1], n=args.n, **limits)
-    for name, pixels in images.items():
-        votes = sample(model, pixels, **given(sampling_settings(args)))
-        yield Victim(name, pixels, certify(votes, hierarchy, **given(certificate_settings(args))))
+    for name, picture in images.items():
+        votes = sample(model, picture, **given(sampling_settings(args)))
+        yield Victim(name, picture.pixels, certify(votes, hierarchy, **given(certificate_settings(args))))
 
 
 def _of_run(args: argparse.Namespace, model: Segmenter) -> Iterator[Victim]:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from certiseg.cli.options import add_model_options, add_settings, add_sigma, model_and_hierarchy, settings_of
+from certiseg.cli.options import (
+    add_image_options,
+    add_model_options,
+    add_settings,
+    add_sigma,
+    model_and_hierarchy,
+    settings_of,
+)
 from certiseg.cli.threat import add_threat_options, settle_threat_alone
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
@@ -42,6 +49,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_promise_options(parser.add_argument_group("promise"))
     add_threat_options(parser)
+    add_image_options(parser)
     add_model_options(parser)
     parser.set_defaults(run=run)
 
@@ -87,7 +95,9 @@ def run(args: argparse.Namespace) -> int:
     require_classes(data, model, hierarchy)
     with tqdm(total=len(data), unit="image", disable=None, leave=False, delay=1) as bar:
         pairs = ((sample.image, sample.label) for sample in data)
-        made = calibrate_pairs(model, pairs, settings, seed=args.seed, hierarchy=hierarchy, progress=bar.update)
+        made = calibrate_pairs(
+            model, pairs, settings, seed=args.seed, hierarchy=hierarchy, values=args.values, progress=bar.update
+        )
     made.save(out)
     if args.json:
         print(json.dumps({"images": made.images, "levels": made.table(), "claim": made.claim()}, indent=1))

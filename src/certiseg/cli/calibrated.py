@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,13 @@ from certiseg.attack.settings import AttackSettings
 from certiseg.cli.calibrate import chosen_data, require_classes
 from certiseg.cli.options import check_output_folder, model_and_hierarchy, output_folder
 from certiseg.errors import InputError
+from certiseg.images.values import values_words
 from certiseg.render.figures import figure_bytes
 
 if TYPE_CHECKING:
     import argparse
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from PIL.Image import Image
 
     from certiseg.truth.answer import TruthSets
 
@@ -41,22 +42,27 @@ def refuse_idle(args: argparse.Namespace) -> None:
             raise InputError(f"{flag} must be left out with --calibration, got it: the calibration has settled it")
 
 
-def certify(args: argparse.Namespace, images: dict[Path, NDArray[np.float32]]) -> int:
-    """Write the sets of every image, a picture of their sizes and a summary."""
+def certify(args: argparse.Namespace, paths: Sequence[Path]) -> int:
+    """Write the sets of every image, a picture of their sizes and a summary; images are read as when calibrated."""
     from certiseg.truth.calibration import load_calibration
 
     refuse_idle(args)
     calibration = load_calibration(args.calibration)
+    if args.values not in (None, (), calibration.values):
+        known = values_words(calibration.values)
+        raise InputError(f"--values must be as calibrated, {known}, or left out, got {values_words(args.values)}")
+    images = {path: calibration.open(path) for path in paths}
     check_output_folder(args.out)
     args.sigma = calibration.settings.sigma
-    model, _ = model_and_hierarchy(args, next(iter(images.values())).shape[:2])
+    height, width, _ = next(iter(images.values())).pixels.shape
+    model, _ = model_and_hierarchy(args, (height, width))
     calibration.require_model(model)
     folder, summaries = output_folder(args.out), []
-    for path, pixels in tqdm(images.items(), unit="image", disable=None, leave=False, delay=1):
+    for path, picture in tqdm(images.items(), unit="image", disable=None, leave=False, delay=1):
         started = time.perf_counter()
-        found = calibration.answer(model, pixels, args.seed)
+        found = calibration.answer(model, picture, args.seed)
         summaries.append({"image": path.name, **found.summary(), "seconds": round(time.perf_counter() - started, 2)})
-        write_outputs(folder, path.stem, pixels, found, summaries[-1])
+        write_outputs(folder, path.stem, found.overlay(picture, channels=args.show), found, summaries[-1])
         if not args.json:
             print(_line(summaries[-1]))
     if args.json:
@@ -95,12 +101,10 @@ def evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
-def write_outputs(
-    folder: Path, stem: str, pixels: NDArray[np.float32], found: TruthSets, summary: dict[str, Any]
-) -> None:
+def write_outputs(folder: Path, stem: str, overlay: Image, found: TruthSets, summary: dict[str, Any]) -> None:
     """The three files of an image, each whole or absent."""
     with write_atomically(folder / f"{stem}.sizes.png") as file:
-        found.overlay(pixels).save(file, "PNG")
+        overlay.save(file, "PNG")
     found.save(folder / f"{stem}.truth.npz")
     with write_atomically(folder / f"{stem}.truth.json") as file:
         file.write(json.dumps(summary, indent=1).encode())

@@ -89,10 +89,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.calibration is not None:
-        return calibrated.certify(args, {path: picture.pixels for path, picture in _read_images(args).items()})
+        return calibrated.certify(args, _image_paths(args))
     settle_stopping(args)
     settle_threat(args)
-    images = _read_images(args)
+    images = {path: open_image(path, values=args.values) for path in _image_paths(args)}
     region = _read_region(args.region) if args.region else None
     height, width, channels = next(iter(images.values())).pixels.shape
     _refuse_early(args, images, region)
@@ -144,12 +144,12 @@ def _print(summary: dict[str, Any], bounds: Bounds, certificate: Certificate | N
         print(f"  {line}")
 
 
-def _read_images(args: argparse.Namespace) -> dict[Path, Picture]:
+def _image_paths(args: argparse.Namespace) -> list[Path]:
     paths = find_images(args.images)
     repeated = {path.stem for path in paths if [p.stem for p in paths].count(path.stem) > 1}
     if repeated:
         raise InputError(f"IMAGE names must differ without their endings, got {sorted(repeated)[0]!r} twice")
-    return {path: open_image(path, values=args.values) for path in paths}
+    return paths
 
 
 def _refuse_early(args: argparse.Namespace, images: dict[Path, Picture], region: Any) -> None:

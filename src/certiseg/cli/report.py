@@ -122,7 +122,7 @@ def _of_file(args: argparse.Namespace, path: Path) -> str:
         if getattr(args, name):
             raise InputError(f"--{name} must be given with a run folder, got a certificate file")
     if path.name.endswith(".truth.npz"):
-        return sets_report(load_sets(path), path.name.removesuffix(".truth.npz"), image=args.image)
+        return sets_report(load_sets(path), path.name.removesuffix(".truth.npz"), image=args.image, show=args.show)
     name = path.name.removesuffix(".npz").removesuffix(".certificate")
     certificate = load_certificate(path)
     image = shown(certificate.votes.open(args.image), args.show) if args.image else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
     from certiseg.truth.answer import TruthSets
 
 
-def sets_report(found: TruthSets, name: str, *, image: str | None = None) -> str:
-    """The page of calibrated sets; image: the file of the photograph, which no file of sets keeps."""
+def sets_report(found: TruthSets, name: str, *, image: str | None = None, show: Sequence[int] = ()) -> str:
+    """The page of calibrated sets; image: the file of the photograph, which no file of sets keeps.
+
+    show: the channels (from 1) that are shown of it.
+    """
     summary = found.summary()
-    picture = size_map(found.size) if image is None else found.overlay(image)
+    picture = size_map(found.size) if image is None else found.overlay(image, channels=show)
     shares = {"size": summary["set_sizes"], "class": summary["in_sets"]}
     sections = [
         Section("promise", "What is promised", part("promise", found.claim())),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,8 @@ from PIL import Image
 from certiseg.archive import Archive, read_archive, write_archive
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, hierarchy_from_json
-from certiseg.images import ImageLike, read_image
+from certiseg.images import BYTES, ImageLike, open_image, read_image, shown
+from certiseg.images.values import Values, as_values
 from certiseg.render.pictures import size_map
 
 KIND = "truth"
@@ -38,6 +40,8 @@ class TruthSets:
     promise: str
     model: str
     hierarchy: Hierarchy | None = None
+    values: Values = BYTES
+    """What 0 and 1 stand for in the image."""
 
     def __repr__(self) -> str:
         return f"TruthSets({self.members.shape[0]}x{self.members.shape[1]}, {self.mean_size:.2f} classes on average)"
@@ -90,12 +94,14 @@ class TruthSets:
             "claim": self.claim(),
         }
 
-    def overlay(self, image: ImageLike) -> Image.Image:
-        """The size of every set over the image, with a legend."""
-        pixels = read_image(image)
+    def overlay(self, image: ImageLike, *, channels: Sequence[int] = ()) -> Image.Image:
+        """The size of every set over the image, with a legend; channels: which of them (from 1) are shown."""
+        picture = open_image(image, values=None if self.values == BYTES else self.values)
+        pixels = picture.pixels
         if pixels.shape[:2] != self.size.shape:
             raise InputError(f"image must have the size of the sets, {self.size.shape}, got {pixels.shape[:2]}")
-        return size_map(self.size, under=pixels)
+        rgb = pixels if pixels.shape[2] == 3 and not channels else read_image(shown(picture, channels))
+        return size_map(self.size, under=rgb)
 
     def save(self, path: str | Path) -> None:
         """Write one file."""
@@ -108,6 +114,7 @@ class TruthSets:
             "promise": self.promise,
             "model": self.model,
             "hierarchy": None if self.hierarchy is None else self.hierarchy.as_dict(),
+            "values": [list(pair) for pair in self.values],
         }
         arrays = {"members": np.packbits(self.members, axis=2)}
         write_archive(path, kind=KIND, version=FORMAT_VERSION, meta=meta, arrays=arrays)
@@ -125,6 +132,7 @@ def load_sets(path: str | Path) -> TruthSets:
         hierarchy = None if tree is None else hierarchy_from_json(tree, source=str(path))
         risk, pixels = meta["level"]
         plain = {key: meta[key] for key in ("seed", "fresh", "image_key", "promise", "model")}
+        plain["values"] = as_values(meta["values"]) or BYTES
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: must hold the sets of an image, got: {error}") from None
     return TruthSets(members, names, level=(risk, pixels), hierarchy=hierarchy, **plain)

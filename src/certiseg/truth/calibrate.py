@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from certiseg.errors import InputError
 from certiseg.hierarchy import load_hierarchy
-from certiseg.images import ImageLike, read_image
+from certiseg.images import ImageLike, open_image
+from certiseg.images.values import as_values, values_words
 from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
 from certiseg.noise import image_key
 from certiseg.settings import takes
@@ -35,6 +36,7 @@ def calibrate(
     *,
     seed: int | None = None,
     hierarchy: str | Hierarchy | None = None,
+    values: Sequence[Any] | None = None,
     progress: Callable[[int], object] = lambda _: None,
     **settings: Any,
 ) -> Calibration:
@@ -45,12 +47,13 @@ def calibrate(
     pixels. Condition: calibration images and new image are exchangeable; each pass of a new image has fresh noise.
     Further keyword arguments are the fields of `truth.CalibrationSettings`: sigma, radius, risk, pixels, score, ...
     seed: of the noise of the calibration images, fresh by default; recorded. hierarchy: the model's own by default.
+    values: what 0 and 1 stand for in the images, as for `cs.sample`; new images are read by it, too.
     """
     chosen = CalibrationSettings(**settings)
     if isinstance(images, Sized):
         require_enough(len(images), chosen)
     pairs = _pairs(images, labels)
-    return calibrate_pairs(model, pairs, chosen, seed=seed, hierarchy=hierarchy, progress=progress)
+    return calibrate_pairs(model, pairs, chosen, seed=seed, hierarchy=hierarchy, values=values, progress=progress)
 
 
 def calibrate_pairs(
@@ -60,6 +63,7 @@ def calibrate_pairs(
     *,
     seed: int | None = None,
     hierarchy: str | Hierarchy | None = None,
+    values: Sequence[Any] | None = None,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Calibration:
     """The same for pairs of images and labels, each read when it is its turn."""
@@ -67,7 +71,7 @@ def calibrate_pairs(
     tree = _tree(segmenter, hierarchy)
     if settings.score == "vertex" and tree is None:
         raise InputError("hierarchy must be given for the score vertex, got none")
-    scorer = _Scorer(segmenter, settings, tree, secrets.randbits(SEED_BITS) if seed is None else seed)
+    scorer = _Scorer(segmenter, settings, tree, secrets.randbits(SEED_BITS) if seed is None else seed, values)
     for number, (image, label) in enumerate(pairs, 1):
         scorer.add(image, label, number)
         progress(1)
@@ -78,9 +82,16 @@ class _Scorer:
     """Scores labelled images one after the other; none of them is kept."""
 
     def __init__(
-        self, segmenter: Segmenter, settings: CalibrationSettings, hierarchy: Hierarchy | None, seed: int
+        self,
+        segmenter: Segmenter,
+        settings: CalibrationSettings,
+        hierarchy: Hierarchy | None,
+        seed: int,
+        values: Sequence[Any] | None,
     ) -> None:
         self.segmenter, self.settings, self.hierarchy, self.seed = segmenter, settings, hierarchy, seed
+        self.stated, self.values = values, as_values(values)
+        self.channels = segmenter.settings.channels
         self.units: list[str] = []
         self.scores: list[list[int]] = []
         self.of_classes: dict[str, list[list[int]]] = {name: [] for name in settings.classes}
@@ -90,7 +101,7 @@ class _Scorer:
         """Score one image: at several anchors every class of a pixel fits as well as at the worst of them."""
         if label is None:
             raise InputError(f"labels must be given for every calibration image, got none for image {number}")
-        pixels, label = read_image(image), np.asarray(label)
+        pixels, label = self._read(image, number), np.asarray(label)
         size = (pixels.shape[0], pixels.shape[1])
         self.size = self.size or size
         key = image_key(pixels)
@@ -112,6 +123,15 @@ class _Scorer:
             if found:
                 self.of_classes[name].append(np.min([at[name] for at in of_classes], axis=0).tolist())
 
+    def _read(self, image: ImageLike, number: int) -> NDArray[np.float32]:
+        """The pixels of an image; all must stand for the same numbers, in as many channels."""
+        picture = open_image(image, values=self.stated, channels=self.channels)
+        self.values, self.channels = self.values or picture.values, picture.pixels.shape[2]
+        if picture.values != self.values:
+            known, found = values_words(self.values), values_words(picture.values)
+            raise InputError(f"values must be the same for all images, {known}, got {found} for image {number}")
+        return picture.pixels
+
     def _of_classes(self, truth: NDArray[np.uint32], label: NDArray[np.integer]) -> dict[str, list[int]]:
         """The scores of the image for its pixels of every chosen class; none where it has no such pixel."""
         found = {}
@@ -129,19 +149,20 @@ class _Scorer:
 
     def calibration(self) -> Calibration:
         """What the scores make, refused if they are too few or if an image came twice."""
-        if self.size is None:
+        if self.size is None or self.channels is None or self.values is None:
             raise InputError("images must be labelled images to calibrate with, got none")
         if len(set(self.units)) < len(self.units):
             raise InputError("images must be different, got one twice: a copy is no further evidence; leave it out")
         levels = len(self.settings.pixels)
         made = Calibration(
             self.settings,
-            identity_of(self.segmenter, self.size),
+            identity_of(self.segmenter, self.size, self.channels),
             data_digest(self.units),
             self.seed,
             np.array(self.scores, np.uint32).reshape(-1, levels),
             {name: np.array(rows, np.uint32).reshape(-1, levels) for name, rows in self.of_classes.items()},
             self.hierarchy,
+            self.values,
         )
         require_enough(made.images, self.settings, {name: len(rows) for name, rows in made.class_scores.items()})
         return made

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, hierarchy_from_json
-from certiseg.images import ImageLike, read_image
+from certiseg.images import BYTES, ImageLike, Picture, open_image
+from certiseg.images.values import Values, as_values, values_words
 from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
 from certiseg.noise import image_key
 from certiseg.runs.sealed import read_sealed, write_sealed
@@ -52,6 +53,8 @@ class Calibration:
     """For every chosen class (images that contain it, levels of pixels)."""
     hierarchy: Hierarchy | None = None
     """Over the classes, for the score `vertex` and for pictures."""
+    values: Values = BYTES
+    """What 0 and 1 stand for in the images."""
     _known: WeakSet[Segmenter] = field(default_factory=WeakSet, repr=False)
 
     def __repr__(self) -> str:
@@ -106,7 +109,7 @@ class Calibration:
         pixels: float | None = None,
     ) -> TruthSets:
         """The sets of an image with all that belongs to them: noise, claim, pictures, file."""
-        segmenter, read = as_segmenter(model), read_image(image)
+        segmenter, read = as_segmenter(model), self.open(image).pixels
         self.require_model(segmenter)
         fresh, key = seed is None, image_key(read)
         used = secrets.randbits(SEED_BITS) if seed is None else seed
@@ -114,7 +117,16 @@ class Calibration:
         level = self.settings.level(risk, pixels)
         members = fits >= self.thresholds(risk=risk, pixels=pixels)
         promise = self.claim(risk=risk, pixels=pixels, size=members.shape[:2], fresh=fresh)
-        return TruthSets(members, self.class_names, used, fresh, key, level, promise, self.model.name, self.hierarchy)
+        facts = (used, fresh, key, level, promise, self.model.name, self.hierarchy, self.values)
+        return TruthSets(members, self.class_names, *facts)
+
+    def open(self, image: ImageLike) -> Picture:
+        """An image read as those of the calibration were."""
+        picture = open_image(image, values=None if self.values == BYTES else self.values, channels=self.model.channels)
+        if picture.values != self.values:
+            known, found = values_words(self.values), values_words(picture.values)
+            raise InputError(f"values must be as calibrated, {known}, got an image of {found}; calibrate again")
+        return picture
 
     def fits(self, segmenter: Segmenter, pixels: NDArray[np.float32], *, seed: int, key: str) -> Fit:
         """(H, W, C): how well every class fits in one noisy pass."""
@@ -145,7 +157,8 @@ class Calibration:
             of_classes=counts,
             promised=(risk, pixels) == (None, None)
             or self.settings.level(risk, pixels) == self.settings.level(None, None),
-            size=None if size is None else (size[0], size[1]),
+            shape=None if size is None else (size[0], size[1], self.model.channels),
+            values=self.values,
             fresh=fresh,
         )
 
@@ -166,6 +179,7 @@ class Calibration:
             "images": self.images,
             "seed": self.seed,
             "hierarchy": None if self.hierarchy is None else self.hierarchy.as_dict(),
+            "values": [list(pair) for pair in self.values],
             "unit": UNIT,
             "scores": self.scores.tolist(),
             "class_scores": {name: scores.tolist() for name, scores in self.class_scores.items()},
@@ -214,6 +228,7 @@ def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
         _scores(content["scores"], levels),
         {name: _scores(rows, levels) for name, rows in of_classes.items()},
         None if tree is None else hierarchy_from_json(tree, source=source),
+        as_values(content["values"]) or BYTES,
     )
 
 

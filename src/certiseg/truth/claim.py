@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from certiseg.claims import grey_levels
+from certiseg.claims import file_units
+from certiseg.images.values import BYTES, Values
 from certiseg.words import confidence, no_more, rounded_down
 
 if TYPE_CHECKING:
@@ -19,16 +20,20 @@ def claim_of(
     images: int,
     of_classes: Mapping[str, int],
     promised: bool = True,
-    size: tuple[int, int] | None = None,
+    shape: tuple[int, int, int] | None = None,
+    values: Values = BYTES,
     fresh: bool = True,
 ) -> str:
-    """What is promised about the sets of an image to come, or of one of the given size, with all conditions."""
+    """What is promised about the sets of an image to come, with all conditions.
+
+    shape: height, width and channels of the image, where it is known; values: what 0 and 1 stand for in its file.
+    """
     risk, pixels = level
     lines = [
         f"This is a promise about the truth. With probability at least {confidence(risk)} - over the {images} "
         f"calibration images, the image and the noise together - the sets hold the true class of at least "
         f"{no_more(100 * pixels, 4)} % of the image's labelled pixels{_whatever(settings)}.",
-        *_covered(settings, size),
+        *_covered(settings, shape, values),
         *_of_classes(settings, risk, pixels, of_classes),
         _conditions(settings),
         "It says nothing about a single pixel, about a single image, or about pixels that nobody would label; the "
@@ -54,10 +59,10 @@ def _whatever(settings: CalibrationSettings) -> str:
     )
 
 
-def _covered(settings: CalibrationSettings, size: tuple[int, int] | None) -> list[str]:
+def _covered(settings: CalibrationSettings, shape: tuple[int, int, int] | None, values: Values) -> list[str]:
     lines = []
-    if settings.radius and size is not None:
-        lines.append(grey_levels(settings.radius, values=3 * size[0] * size[1]))
+    if settings.radius and shape is not None:
+        lines += file_units(settings.radius, settings.sigma, shape, values)
     if settings.threat.law != "none":
         lines.append(
             f"The threat is {settings.threat.describe()}: this and nothing else happens to the image, before it is "

@@ -14,7 +14,7 @@ from certiseg.attack.search import find_perturbation, perturbed_image
 from certiseg.attack.settings import AttackSettings
 from certiseg.attack.targets import Target
 from certiseg.errors import InputError
-from certiseg.images import ImageLike, read_image
+from certiseg.images import ImageLike, Picture
 from certiseg.render.colours import BLUE, FAINT, ORANGE
 from certiseg.render.figures import new_figure
 from certiseg.scores import boundary
@@ -97,14 +97,14 @@ def evaluate_sets(
     for name, image, label in samples:
         if label is None:
             raise InputError(f"labels must be given for every image, got none for {name}")
-        pixels = read_image(image)
+        pixels = calibration.open(image).pixels
         known = labelled(label, pixels.shape[:2], calibration.model.num_classes, f"label of {name}")
         if not known.any():
             continue
         masks = _masks(label, known, calibration.class_names)
         for reached in found:
             moved = attacked(settings, segmenter, pixels, label, known, reached.multiple, attack)
-            members = calibration.sets(segmenter, moved)
+            members = calibration.sets(segmenter, Picture(moved, calibration.values))
             held, sizes = _held(members, label, known), members.sum(axis=2)
             reached.images.append(_image(name, held, sizes, known, settings.pixels[0]))
             for group, where in masks.items():

@@ -30,16 +30,18 @@ class ModelIdentity:
     size: tuple[int, int]
     """Height and width of the picture of noise by which models without weights are told apart."""
     probe: str | None
+    channels: int = 3
+    """Of that picture, and of all images."""
 
     def stored(self) -> dict[str, Any]:
         """As JSON gives it back."""
         return dict(json.loads(json.dumps(asdict(self))))
 
 
-def identity_of(segmenter: Segmenter, size: tuple[int, int]) -> ModelIdentity:
+def identity_of(segmenter: Segmenter, size: tuple[int, int], channels: int = 3) -> ModelIdentity:
     """Who a model is; refused if it is no function of the image (a few passes)."""
     stream = noise_stream(seed=0, image_key="", stage="selection", along=("probe",))
-    picture = np.clip(0.5 + standard_normal(stream, 0, (*size, 3)) / 4, 0, 1).astype(np.float32)
+    picture = np.clip(0.5 + standard_normal(stream, 0, (*size, channels)) / 4, 0, 1).astype(np.float32)
     prediction = noise_free(segmenter, picture, batch_size=1)
     assert segmenter.num_classes is not None, "known after one answer"
     return ModelIdentity(
@@ -50,12 +52,13 @@ def identity_of(segmenter: Segmenter, size: tuple[int, int]) -> ModelIdentity:
         segmenter.class_names,
         size,
         probe_of(segmenter, prediction),
+        channels,
     )
 
 
 def require_same_model(segmenter: Segmenter, calibrated: ModelIdentity) -> None:
     """Refuse a model that is not the calibrated one, in one sentence that says what differs."""
-    known, found = calibrated.stored(), identity_of(segmenter, calibrated.size).stored()
+    known, found = calibrated.stored(), identity_of(segmenter, calibrated.size, calibrated.channels).stored()
     differences = [
         ("classes", (known["num_classes"], known["class_names"]), (found["num_classes"], found["class_names"])),
         *((key, value, found["preparation"].get(key)) for key, value in known["preparation"].items()),
