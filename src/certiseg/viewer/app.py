@@ -33,6 +33,7 @@ from certiseg.viewer.pixel import describe
 from certiseg.viewer.questions import Questions
 from certiseg.viewer.run_reader import NotFound, RunReader, is_upload
 from certiseg.viewer.server import is_loopback
+from certiseg.viewer.tangible import Tangible
 from certiseg.viewer.uploads import MAX_BYTES, Busy, Uploads
 from certiseg.viewer.verdict import verdict_counts
 from certiseg.words import COMPARISON, PROMISE
@@ -62,7 +63,7 @@ class Viewer:
         self.latest_only = LatestOnly()
         self.model_options = tuple(model_options)
         self.second, self.compare = second, Compare(self, second)
-        self.questions = Questions(self)
+        self.questions, self.tangible = Questions(self), Tangible(self)
         self._certificates = BoundedCache[Certificate](_KEPT_CERTIFICATES, lambda _: 1)
 
     def certificate(self, choice: Choice) -> Certificate:
@@ -95,7 +96,7 @@ class Viewer:
         return overview(self.reader, self.pictures)
 
     def run(self, request: Request) -> Response:
-        return JSONResponse({**self.overview(), **self.compare.facts()})
+        return JSONResponse({**self.overview(), **self.compare.facts(), **self.tangible.facts()})
 
     def images(self, request: Request) -> Response:
         return JSONResponse(images_of(self.reader, self.compare.images()))
@@ -215,6 +216,7 @@ class Viewer:
             *self.routes_of_maps(),
             *self.compare.routes(),
             *self.questions.routes(),
+            *self.tangible.routes(),
             *([] if self.second is None else [Mount("/second", routes=self.second.routes_of_maps())]),
             Route("/api/certificate", self.download),
             Route("/api/drop", self.upload, methods=["POST"]),

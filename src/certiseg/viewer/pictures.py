@@ -12,7 +12,7 @@ from PIL import Image
 from certiseg.datasets import Dataset, open_dataset
 from certiseg.datasets.base import Files
 from certiseg.errors import InputError
-from certiseg.images import read_pixels, shown
+from certiseg.images import Picture, open_image, read_pixels, shown
 from certiseg.noise import image_key
 from certiseg.render.colours import colour_labels
 from certiseg.viewer.cache import BoundedCache
@@ -30,6 +30,7 @@ class Pictures:
     def __init__(self, reader: RunReader, root: str | None = None) -> None:
         self.reader, self.root = reader, root
         self._pngs = BoundedCache[bytes](64 << 20, len)
+        self._opened = BoundedCache[Picture](128 << 20, lambda picture: picture.pixels.nbytes)
         self._thumbnails = BoundedCache[bytes](16 << 20, len)
 
     @cached_property
@@ -48,7 +49,7 @@ class Pictures:
 
     def png(self, name: str) -> bytes:
         """The photograph of an image."""
-        return self._pngs.get(self.reader.require(name), lambda: _png(self._pixels(name)))
+        return self._pngs.get(self.reader.require(name), lambda: _png(shown(self.open(name))))
 
     def thumbnail(self, name: str) -> bytes:
         """A small picture: the photograph, or the ground truth in colours where there is none."""
@@ -56,16 +57,20 @@ class Pictures:
 
     def _for_thumbnail(self, name: str) -> NDArray[np.uint8]:
         try:
-            return self._pixels(name)
+            return shown(self.open(name))
         except NotFound:
             truth = self.reader.truth(name)
             if truth is None:
                 raise
             return colour_labels(truth, self.reader.tree)
 
-    def _pixels(self, name: str) -> NDArray[np.uint8]:
+    def open(self, name: str) -> Picture:
+        """The image as it was certified, in [0, 1]."""
+        return self._opened.get(self.reader.require(name), lambda: self._open(name))
+
+    def _open(self, name: str) -> Picture:
         if is_upload(name):
-            return read_pixels(self.reader.inside(self.reader.upload_path(name, ".png")))
+            return open_image(read_pixels(self.reader.inside(self.reader.upload_path(name, ".png"))))
         if isinstance(self.dataset, str):
             raise NotFound(f"{name}: its photograph must be in the data set, but {self.missing}")
         if name not in self.dataset.names:
@@ -76,7 +81,7 @@ class Pictures:
         picture = votes.open(image)
         if votes.image_key not in (None, image_key(picture.pixels)):
             raise NotFound(f"{name}: the data set's image must be the certified one, but it differs; check --root")
-        return shown(picture)
+        return picture
 
     def path(self, name: str) -> str | None:
         """The file of a photograph; None where the data set makes it."""

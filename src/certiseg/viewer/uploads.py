@@ -166,7 +166,7 @@ class Uploads:
     def _draw(self, upload: Upload) -> Certificate:
         import torch
 
-        manifest, model, tree, settings = self.reader.manifest, self._checked_model(), self.reader.tree, upload.settings
+        manifest, model, tree, settings = self.reader.manifest, self.model(), self.reader.tree, upload.settings
         torch.set_num_threads(manifest.threads)
 
         def progress(draws: int) -> None:
@@ -186,7 +186,7 @@ class Uploads:
         )
         return make_certificate(votes, tree, settings)
 
-    def _checked_model(self) -> Segmenter:
+    def model(self) -> Segmenter:
         """The run's model, loaded on first use; another one is refused."""
         if self._model is None:
             model, manifest = self.load_model(), self.reader.manifest

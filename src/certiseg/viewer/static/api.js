@@ -1,6 +1,6 @@
 // Questions to the server, and its answers: JSON, or numbers and maps packed in one body (see viewer/layers.py).
 
-const ARRAYS = { "<i2": Int16Array, "<f4": Float32Array, "|u1": Uint8Array };
+const ARRAYS = { "<i2": Int16Array, "<f4": Float32Array, "<u4": Uint32Array, "|u1": Uint8Array };
 const TAB = Math.random().toString(36).slice(2, 10);
 
 export async function ask(path, query = {}, options = {}) {

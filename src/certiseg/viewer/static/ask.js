@@ -7,6 +7,8 @@ import { choice } from "./state.js";
 
 const ROLES = { promise: "Promise", comparison: "Comparison", exploration: "Exploration, not a promise" };
 const KINDS = ["share", "free", "overlap", "kept", "accuracy", "dice"];
+const WHOLE = { kept: () => "pixels that keep their class", accuracy: () => "pixels labelled rightly",
+  dice: ({ label }) => `Dice of ${label}`, free: ({ label }) => `free of ${label} elsewhere` };
 
 export class Ask {
   // words: shows a title, a text and a command in the dialog of the page.
@@ -67,11 +69,13 @@ export class Ask {
   }
 
   row(row) {
-    const bounds = KINDS.filter((kind) => row.bounds[kind]).map((kind) => `${kind === "overlap" ? "IoU" : kind} ≥ ${row.bounds[kind]}`);
+    const told = KINDS.filter((kind) => row.bounds[kind]);
+    const kindOf = (kind) => (row.whole ? "" : kind === "overlap" ? "IoU " : kind === "free" ? "free " : "");
+    const bounds = told.map((kind) => `${kindOf(kind)}≥ ${row.bounds[kind]}`);
     const name = row.outline ? make("button", { type: "button", class: "object", text: row.name,
-      "aria-pressed": String(row === this.chosen), onclick: () => this.choose(row === this.chosen ? null : row) }) : row.name;
+      "aria-pressed": String(row === this.chosen), onclick: () => this.choose(row === this.chosen ? null : row) }) : (WHOLE[told[0]]?.(row) ?? row.name);
     return make("tr", { title: row.says.join("; ") }, [make("th", { scope: "row" }, [name]),
-      make("td", { text: row.label }), make("td", { class: "number", text: bounds.join(", ") })]);
+      make("td", { class: "number", text: bounds.join(", ") })]);
   }
 
   choose(row) {

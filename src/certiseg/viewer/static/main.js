@@ -8,6 +8,7 @@ import { byId, make, percent, press } from "./elements.js";
 import { Inspector } from "./inspector.js";
 import { listenToKeys } from "./keys.js";
 import { showLegend } from "./legend.js";
+import { Look } from "./look.js";
 import { ImageList } from "./list.js";
 import { Painter } from "./paint.js";
 import { Stage } from "./stage.js";
@@ -27,6 +28,7 @@ const tree = new Tree(run);
 const inspector = new Inspector(run);
 const stage = new Stage(byId("stage"), { onPoint: point, onPin: pin, onView: (view) => remember({ view }) });
 const asker = new Ask(run, stage, { words });
+const looker = new Look(run, stage);
 const answers = {};
 let pointed = null;
 let growing = false;
@@ -36,6 +38,7 @@ const lanes = {
   b: new Lane("/api/map", "b", { onAnswer: showB, onError: (text) => { complain(text); stage.busy = false; } }),
   pixel: new Lane("/api/pixel", "p", { onAnswer: showPixel, onError: () => inspector.clear() }),
   ...asker.lanes,
+  look: looker.lane,
 };
 const dropper = new Dropper(run, { chosen: promised, onGrow: grow, onDone: dropped });
 
@@ -87,6 +90,7 @@ async function openImage() {
   list.mark();
   growing = false;
   asker.forget();
+  looker.forget();
   if (entry.dropped || !isOfRun() || state.test !== run.methods[0].settings.test) reset(false);
   else refresh();
   await showPhoto(entry);
@@ -152,6 +156,7 @@ function showA(answer, query) {
   showBanner(answer);
   askB();
   asker.refresh();
+  looker.refresh(answer);
 }
 
 function showB(answer, query) {
@@ -187,7 +192,7 @@ async function showPhoto(entry) {
   picture.src = `/api/picture?${new URLSearchParams({ image: entry.name })}`;
   const shown = await picture.decode().then(() => true, () => stage.note("photo", "its photograph cannot be read"));
   if (!shown || state.image !== entry.name) return;
-  stage.setPhoto(picture);
+  looker.photo(picture);
   document.body.dataset.photo = entry.name;
 }
 

@@ -21,7 +21,7 @@ export class Shapes {
     }
   }
 
-  // Found objects over image and maps, true ones over the ground truth; the largest are named.
+  // Found objects over image and maps, true ones over the ground truth; the largest found ones are named.
   objects(rows, { role, chosen }) {
     for (const [pane, { objects }] of Object.entries(this.layers)) {
       objects.setAttribute("class", `objects ${role ?? ""}`);
@@ -30,7 +30,7 @@ export class Shapes {
         const marked = row === chosen ? " chosen" : "";
         const lines = [svg("path", { class: `casing${marked}`, d: row.outline }), svg("path", { class: `line${marked}`, d: row.outline })];
         const [x, y] = row.at;
-        return index < MOST_NAMES || marked ? [...lines, svg("text", { x, y }, nameOf(row))] : lines;
+        return (row.found && index < MOST_NAMES) || marked ? [...lines, svg("text", { x, y }, nameOf(row))] : lines;
       }));
     }
   }
