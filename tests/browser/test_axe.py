@@ -21,15 +21,19 @@ def test_no_serious_finding(open_page, scheme, width, state):
     for key in STATES[state]:
         visit.page.keyboard.press(key)
         visit.settle()
+    assert serious_findings(visit) == []
+
+
+def serious_findings(visit):
+    """What axe-core finds on the page as it is now."""
     visit.page.evaluate(axe())
     found = visit.page.evaluate("axe.run().then(({ violations }) => violations)")
-    serious = [
+    return [
         f"{violation['id']}: {violation['help']}: {node['target']} {node.get('failureSummary', '')}"
         for violation in found
         for node in violation["nodes"]
         if violation["impact"] in ("serious", "critical")
     ]
-    assert serious == []
 
 
 def test_focus_goes_through_the_page_in_reading_order(open_page):

@@ -193,7 +193,7 @@ def test_reasons_and_radii_in_colours(open_page, run):
 
 def test_zoom_and_pan_in_step(open_page):
     visit = open_page()
-    transforms = "[...document.querySelectorAll('.sheet')].map((sheet) => sheet.style.transform)"
+    transforms = "[...document.querySelectorAll('.sheet')].map((sheet) => sheet.style.transform).filter(Boolean)"
     before = visit.page.evaluate(transforms)
     visit.hover(5, 5)
     visit.page.mouse.wheel(0, -400)

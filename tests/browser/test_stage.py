@@ -38,7 +38,7 @@ def test_panes_fill_the_width(open_page):
 def test_the_map_is_in_sight_while_tau_moves(open_page, width, height):
     visit = open_page(viewport={"width": width, "height": height})
     for control in ("#tau", "#drop-words"):
-        visit.page.locator(control).scroll_into_view_if_needed()
+        visit.page.locator(control).evaluate("(element) => element.scrollIntoView({ block: 'nearest' })")
         visit.page.wait_for_timeout(100)
         views = [visit.page.locator(f".pane-{pane} .view") for pane in ("photo", "a")]
         place = next(view for view in views if view.is_visible()).bounding_box()

@@ -11,7 +11,7 @@ from certiseg.hierarchy import VOID
 from certiseg.runs.folder import RunFolder
 from certiseg.viewer.app import make_app
 from certiseg.viewer.difference import difference_map
-from certiseg.viewer.verdict import verdict_counts, verdict_map
+from certiseg.viewer.verdict import verdict_map
 from tests.viewer import tiny
 from tests.viewer.conftest import Client, unpack
 from tests.viewer.test_map import certificate_of
@@ -38,6 +38,16 @@ def classes_at(certificate, row, column):
     return {leaf for label in labels for leaf in np.flatnonzero(tree.members[tree.id(label)])}
 
 
+def counted(codes, truth):
+    """[class, pixels, right, wrong, abstained], the most wrong pixels first."""
+    classes = [c for c in np.unique(truth) if c != VOID]
+    rows = [
+        [int(c), *(int(((truth == c) & where).sum()) for where in (codes > 0, codes == 1, codes == 2, codes == 3))]
+        for c in classes
+    ]
+    return sorted(rows, key=lambda row: (-row[3], -row[1]))
+
+
 def chosen(client, **changes):
     return certificate_of(client.viewer.reader.folder, client.choice(**changes))
 
@@ -50,7 +60,7 @@ def test_verdicts_are_those_of_a_slow_loop_and_add_up_to_the_scores(client, run,
         held, wanted = classes_at(certificate, row, column), truth[row, column]
         expected = 0 if wanted == VOID else 3 if not held else 1 if wanted in held else 2
         assert code == expected
-    rows, scores = np.array(verdict_counts(codes, truth)), cs.score(certificate, truth)
+    rows, scores = np.array(counted(codes, truth)), cs.score(certificate, truth)
     assert rows[:, 1].sum() == scores.pixels
     shares = rows[:, 2:].sum(axis=0) / scores.pixels
     assert shares == pytest.approx([scores.accuracy, scores.wrong, scores.abstain])
@@ -65,7 +75,7 @@ def test_the_table_is_what_the_run_counted(client, run):
     image, truth = told["images"].index("scene 1"), run.label("scene 1")
     for method in ("nested", "sets:3"):
         certificate = run.certificate("scene 1", tiny_setting(run), method)
-        counts = {row[0]: row[1:] for row in verdict_counts(verdict_map(certificate, truth), truth)}
+        counts = {row[0]: row[1:] for row in counted(verdict_map(certificate, truth), truth)}
         rows = [row for row in told["rows"] if (row[0], row[2]) == (image, told["methods"].index(method))]
         assert {row[1]: row[3:] for row in rows} == counts
     assert client.http.get("/api/table", params={"sigma": 0.25, "n": 61, "tau": 0.75}).status_code == 400

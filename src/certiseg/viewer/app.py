@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
+import numpy as np
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -35,7 +36,6 @@ from certiseg.viewer.run_reader import NotFound, RunReader, is_upload
 from certiseg.viewer.server import is_loopback
 from certiseg.viewer.tangible import Tangible
 from certiseg.viewer.uploads import MAX_BYTES, Busy, Uploads
-from certiseg.viewer.verdict import verdict_counts
 from certiseg.words import COMPARISON, PROMISE
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ class Viewer:
     async def map(self, request: Request) -> Response:
         """The certified map of a choice; of the moves in one lane only the latest is computed."""
         query = request.query_params
-        choice = parse_choice(query, also=("lane", "request", "layers", "highlight", "side"))
+        choice = parse_choice(query, also=("lane", "request", "layers", "highlight", "side", "of"))
+        of = whole(query, "of") if "of" in query else None
         highlight = None
         if "highlight" in query:
             highlight = (whole(query, "highlight"), one_of(query, "side", layers.SIDES))
@@ -132,8 +133,8 @@ class Viewer:
                 "radius_is_joint": certificate.radius_is_joint,
             }
             made = layers.layers_of(certificate, query.get("layers", "vertex").split(","), highlight, truth)
-            if truth is not None and "verdict" in made:
-                facts["by_class"] = verdict_counts(made["verdict"], truth)
+            if truth is not None and of is not None:
+                made["of"] = (truth == of).astype(np.uint8)
             return layers.packed(facts, made)
 
         return await self.latest_only.run(query.get("lane", ""), whole(query, "request"), work)

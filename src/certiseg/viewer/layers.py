@@ -19,10 +19,10 @@ from starlette.responses import Response
 from certiseg.analysis.drawing import method_name
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
-from certiseg.scores import score
+from certiseg.scores import scores_of, sum_pixels
 from certiseg.viewer.choice import method_text
 from certiseg.viewer.reasons import reason_map
-from certiseg.viewer.verdict import verdict_map
+from certiseg.viewer.verdict import by_class, verdict_map
 from certiseg.words import LOW_AGREEMENT, agreement_words
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def numbers(certificate: Certificate, truth: NDArray[np.integer] | None) -> dict
     """What the page says about a certificate besides its map."""
     vertices = len(certificate.hierarchy.vertices)
     shares = np.bincount(certificate.vertex.reshape(-1).astype(np.intp) + 2, minlength=vertices + 2)
-    scores = None if truth is None else score(certificate, truth)
+    sums = None if truth is None else sum_pixels(certificate, truth)
+    scores = None if sums is None else scores_of(sums)
     return {
         "name": method_name(method_text(certificate.settings)),
         "radius": certificate.radius,
@@ -56,6 +57,7 @@ def numbers(certificate: Certificate, truth: NDArray[np.integer] | None) -> dict
         "tested": certificate.tested,
         "abstain": certificate.abstain_rate,
         **{name: _known(getattr(scores, name, None)) for name in ("cig", "accuracy", "wrong", "set_size")},
+        "by_class": [] if sums is None else by_class(sums),
         "agreement": certificate.agreement,
         "agreement_words": agreement_words(certificate.agreement),
         "agrees_little": certificate.agreement is not None and certificate.agreement < LOW_AGREEMENT,

@@ -18,6 +18,7 @@ from certiseg.runs.table import UNCERTIFIED
 
 if TYPE_CHECKING:
     from certiseg.certificate import Certificate
+    from certiseg.scores import PixelSums
     from certiseg.viewer.run_reader import RunReader
 
 
@@ -47,12 +48,10 @@ def verdict_map(certificate: Certificate, truth: NDArray[np.integer]) -> NDArray
     return np.where(known, codes, 0).astype(np.uint8)
 
 
-def verdict_counts(codes: NDArray[np.uint8], truth: NDArray[np.integer]) -> list[list[int]]:
+def by_class(sums: PixelSums) -> list[list[int]]:
     """[class, pixels, right, wrong, abstained] of every class that occurs, the most wrong pixels first."""
-    known = codes > 0
-    classes = truth[known].astype(np.intp)
-    counts = np.bincount(classes * 4 + codes[known], minlength=4 * (int(classes.max(initial=0)) + 1)).reshape(-1, 4)
-    found = [[c, int(row.sum()), *row[1:].tolist()] for c, row in enumerate(counts) if row.any()]
+    columns = (sums.pixels, sums.right, sums.pixels - sums.right - sums.abstained, sums.abstained)
+    found = [[c, *(int(column[c]) for column in columns)] for c in np.flatnonzero(sums.pixels).tolist()]
     return sorted(found, key=lambda row: (-row[3], -row[1]))
 
 

@@ -44,8 +44,9 @@ export class Lane {
     this.settled = 0; // how many answers have been dealt with, for tests
   }
 
-  ask(query) {
-    this.waiting = query;
+  // path: where to ask this time, when it is not the usual place.
+  ask(query, path = this.path) {
+    this.waiting = { query, path };
     if (!this.busy) this.next();
   }
 
@@ -56,11 +57,12 @@ export class Lane {
   async next() {
     this.busy = true;
     while (this.waiting !== null) {
-      const { body, ...waiting } = this.waiting; // with a body it is sent as a POST
-      const query = { ...waiting, lane: this.name, request: ++this.number };
+      const { path } = this.waiting;
+      const { body, ...asked } = this.waiting.query; // with a body it is sent as a POST
+      const query = { ...asked, lane: this.name, request: ++this.number };
       this.waiting = null;
       try {
-        const answer = await (body === undefined ? ask(this.path, query) : send(this.path, query, body));
+        const answer = await (body === undefined ? ask(path, query) : send(path, query, body));
         if (answer !== null) this.onAnswer(answer, query);
       } catch (error) {
         this.onError(error.message);

@@ -15,6 +15,8 @@ export function make(tag, { class: name, text, ...attributes } = {}, children = 
 
 export const byId = (id) => document.getElementById(id);
 export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)} %`;
+// A share of something that is there is never shown as none.
+export const some = (share) => (share > 0 && share < 0.0005 ? "< 0.1 %" : percent(share));
 // A radius or a range is never shown as more than it is.
 export const down = (value, digits) => (Math.floor(value * 10 ** digits) / 10 ** digits).toFixed(digits);
 export const rgb = (colour) => `rgb(${colour.join(" ")})`;

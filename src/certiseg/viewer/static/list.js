@@ -1,16 +1,22 @@
-// The image list: thumbnails, CIG and abstain rate of the run's own certificates, filter and sort.
+// The image list: thumbnails, CIG, wrong and abstained of the run's own certificates, filter and sort.
 
 import { ask } from "./api.js";
 import { byId, make, percent } from "./elements.js";
-import { state, toImage } from "./state.js";
+import { remember, state, toImage } from "./state.js";
+
+const PLACES = { cig: 0, abstain: 1, wrong: 2 };
 
 export class ImageList {
-  constructor(run) {
-    this.run = run;
-    this.images = [];
-    this.key = "";
-    byId("filter").addEventListener("input", () => this.draw());
-    byId("sort").addEventListener("change", () => this.draw());
+  // keeps: whether the histograms keep an image; wrongOf: the share of an image that is wrong in one class; onDraw: told.
+  constructor(run, { keeps, wrongOf, onDraw }) {
+    Object.assign(this, { run, keeps, wrongOf, onDraw, images: [], key: "" });
+    byId("filter").addEventListener("input", ({ target }) => this.keep({ filter: target.value }));
+    byId("sort").addEventListener("change", ({ target }) => this.keep({ sort: target.value }));
+  }
+
+  keep(changes) {
+    remember(changes);
+    this.draw();
   }
 
   async load() {
@@ -18,23 +24,25 @@ export class ImageList {
     this.draw();
   }
 
-  // The run's setting and method whose scores are listed.
+  // key: the run's setting and method whose scores are listed.
   use(key) {
-    if (key === this.key) return;
-    this.key = key;
+    const drawn = JSON.stringify([key, state.of, state.brush, state.sort, state.filter]);
+    if (drawn === this.drawn) return;
+    Object.assign(this, { key, drawn });
     this.draw();
   }
 
   scores(image) {
-    if (image.dropped) return [null, image.summary.abstain];
-    return image.scores[this.key] ?? [null, null];
+    if (image.dropped) return [null, image.summary.abstain, null];
+    const [cig, abstain, wrong] = image.scores[this.key] ?? [null, null, null];
+    return [cig, abstain, state.of === null ? wrong : this.wrongOf(image.name, state.of)];
   }
 
   shown() {
-    const wanted = byId("filter").value.trim().toLowerCase();
-    const [by, way] = byId("sort").value.split("-");
-    const kept = this.images.filter(({ name }) => name.toLowerCase().includes(wanted));
-    const value = (image) => (by === "name" ? image.name : this.scores(image)[by === "cig" ? 0 : 1]);
+    const wanted = state.filter.trim().toLowerCase();
+    const [by, way] = state.sort.split("-");
+    const kept = this.images.filter((image) => image.name.toLowerCase().includes(wanted) && this.keeps(image));
+    const value = (image) => (by === "name" ? image.name : this.scores(image)[PLACES[by]]);
     if (by === "run") return kept;
     const order = (a, b) => (value(a) === value(b) ? 0 : value(a) === null || (value(b) !== null && value(a) < value(b)) ? -1 : 1);
     kept.sort(order);
@@ -43,14 +51,18 @@ export class ImageList {
 
   draw() {
     const shown = this.shown();
+    byId("filter").value = state.filter;
+    byId("sort").value = state.sort;
     byId("image-list").replaceChildren(...shown.map((image) => this.entry(image)));
-    byId("image-count").textContent = `${shown.length} of ${this.images.length} images`;
+    byId("image-count").textContent = `${shown.length} of ${this.images.length} images${this.run.second ? " in common" : ""}`;
+    this.onDraw();
   }
 
   entry(image) {
-    const [cig, abstain] = this.scores(image);
-    const facts = [cig === null ? "no ground truth" : `CIG ${cig.toFixed(3)}`,
-      abstain === null ? "" : `abstained ${percent(abstain)}`];
+    const [cig, abstain, wrong] = this.scores(image);
+    const of = state.of === null ? "" : ` of ${this.run.vertices[state.of].name}`;
+    const facts = [cig === null ? "no ground truth" : `CIG ${cig.toFixed(3)}`, wrong === null ? "" : `wrong ${percent(wrong)}${of}`,
+      abstain === null ? "" : `abstained ${percent(abstain)}`].filter(Boolean);
     const picture = make("img", { src: `/api/thumbnail?${new URLSearchParams({ image: image.name })}`, alt: "",
       loading: "lazy", width: 72, height: 54 });
     const button = make("button", { type: "button", class: "image", "data-image": image.name,

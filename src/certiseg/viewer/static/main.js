@@ -2,31 +2,43 @@
 
 import { ask, Lane } from "./api.js";
 import { Ask } from "./ask.js";
+import { Classes } from "./classes.js";
 import { Controls, nextLevel } from "./controls.js";
+import { Difference } from "./difference.js";
 import { Dropper, nameOf } from "./drop.js";
 import { byId, make, percent, press } from "./elements.js";
+import { listenToExport } from "./export.js";
+import { Histograms } from "./histograms.js";
 import { Inspector } from "./inspector.js";
 import { listenToKeys } from "./keys.js";
 import { showLegend } from "./legend.js";
 import { Look } from "./look.js";
 import { ImageList } from "./list.js";
+import { Other, PLAIN } from "./other.js";
 import { Painter } from "./paint.js";
+import { sheetOf } from "./sheet.js";
 import { Stage } from "./stage.js";
 import { change, choice, COLOURS, followHistory, fromAddress, LAYOUTS, onChange, remember, state, toImage } from "./state.js";
+import { Table } from "./table.js";
 import { Tree } from "./tree.js";
 
-const LAYERS = { label: "vertex", group: "vertex", radius: "vertex,radius", reason: "vertex,reason" };
+const LAYERS = { label: "vertex", group: "vertex", verdict: "vertex,verdict", radius: "vertex,radius", reason: "vertex,reason" };
 const ROLES = { promise: "The promise of this run", comparison: "A comparison, not the promise",
   exploration: "Exploration: not a certificate" };
-const PLAIN = { truth: "Ground truth", prediction: "Model without noise" };
 
 const run = await ask("/api/run").catch(unusable);
 const painter = new Painter(run);
-const list = new ImageList(run);
+const list = new ImageList(run, { keeps: (image) => histograms.keeps(image), onDraw: () => table.draw(),
+  wrongOf: (image, of) => table.wrongOf(image, promised().method.text, of) });
+const histograms = new Histograms(list, (image, by) => list.scores(image)[{ cig: 0, abstained: 1, wrong: 2 }[by]]);
+const table = new Table(run, { names: () => list.shown().map(({ name }) => name), go });
+const classes = new Classes(run);
+const other = new Other(run, painter, () => settingsOf(promised()));
 const controls = new Controls(run);
 const tree = new Tree(run);
 const inspector = new Inspector(run);
 const stage = new Stage(byId("stage"), { onPoint: point, onPin: pin, onView: (view) => remember({ view }) });
+const difference = new Difference(run, stage, painter, other);
 const asker = new Ask(run, stage, { words });
 const looker = new Look(run, stage);
 const answers = {};
@@ -37,6 +49,7 @@ const lanes = {
   a: new Lane("/api/map", "a", { onAnswer: showA, onError: (text) => { complain(text); askB(); } }),
   b: new Lane("/api/map", "b", { onAnswer: showB, onError: (text) => { complain(text); stage.busy = false; } }),
   pixel: new Lane("/api/pixel", "p", { onAnswer: showPixel, onError: () => inspector.clear() }),
+  difference: difference.lane,
   ...asker.lanes,
   look: looker.lane,
 };
@@ -81,9 +94,23 @@ function isOfRun() {
 onChange((changed) => {
   painter.use(state.colours);
   if (changed.includes("image")) return openImage();
+  if (changed.every((name) => name === "brush")) return listImages();
   if (changed.includes("colours")) showLabels("truth", "truth");
   refresh();
 });
+
+// What is listed, and how all images spread.
+function listImages() {
+  const { setting, method } = promised();
+  list.use(`${setting.sigma} ${setting.n} ${setting.tau} ${method.text}`);
+  histograms.draw();
+  table.use(setting).then((read) => read && state.of !== null && list.draw());
+}
+
+// A row of the table: the image with that method, and what is right and wrong in that class.
+function go(image, method, of) {
+  change({ image, pin: null, view: null, of, colours: "verdict", ...settingsOf({ setting: promised().setting, method }) });
+}
 
 async function openImage() {
   const entry = entryOf(state.image);
@@ -97,8 +124,8 @@ async function openImage() {
 }
 
 function refresh() {
-  const { setting, method } = promised();
-  list.use(`${setting.sigma} ${setting.n} ${setting.tau} ${method.text}`);
+  listImages();
+  difference.follow();
   dropper.words();
   controls.show({ max: answers.a?.max_set, stopped: entryOf(state.image).dropped });
   press(document.querySelectorAll("[data-side]"), "side", state.side);
@@ -125,12 +152,30 @@ let started = 0;
 
 // Pane B follows when A is painted: side by side on few cores both would be late.
 function askB() {
-  if (state.other in PLAIN) showLabels("b", state.other).then(() => (stage.busy = false));
-  else lanes.b.ask({ ...choice(run.methods.find(({ text }) => text === state.other).settings), ...shown() });
+  const missing = isMissing();
+  const why = other.plain ? "choose a map for B to see how it differs" : missing;
+  if (other.plain) showLabels("b", state.other).then(() => (stage.busy = false));
+  else if (missing) showMissing(missing);
+  else lanes.b.ask({ ...other.query(), ...shown() }, `${other.chosen.path}/api/map`);
+  if (why) difference.ask(why);
+}
+
+// Why there is no map B: the second run has no uploads.
+function isMissing() {
+  return !other.plain && other.chosen.path && entryOf(state.image).dropped ? `not in ${other.chosen.run.name}` : "";
+}
+
+function showMissing(why) {
+  stage.busy = false;
+  answers.b = null;
+  stage.title("b", `B: ${other.chosen.name}, ${other.chosen.run.name}`);
+  stage.note("b", why);
+  stage.panes.b.map.hidden = true;
+  byId("numbers-b").replaceChildren();
 }
 
 function shown() {
-  const layers = { layers: LAYERS[state.colours] };
+  const layers = { layers: LAYERS[state.colours], ...(state.of === null ? {} : { of: state.of }) };
   return state.highlight === null ? layers : { ...layers, highlight: state.highlight, side: state.side };
 }
 
@@ -143,16 +188,17 @@ function coloursOf({ layers }) {
 
 function showA(answer, query) {
   if (query.image !== state.image || growing) return;
-  answers.a = answer;
+  answers.a = { ...answer, query, colours: coloursOf(query) };
   stage.setSize(answer.width, answer.height);
   painter.certified(stage.panes.a.map, answer, coloursOf(query));
   Object.assign(stage.panes.a.map.dataset, { tau: query.tau, method: query.method });
-  stage.title("a", `A: ${answer.name}`, scoresOf(answer));
+  stage.title("a", titleOf("A", answer, run), { scores: scoresOf(answer), role: answer.role });
   document.body.dataset.milliseconds = (performance.now() - started).toFixed(1);
   controls.show({ max: answer.max_set, stopped: answer.stopped });
   tree.show(answer);
   showLegend(run, answer, coloursOf(query));
-  showNumbers("a", answer, answer.name);
+  showNumbers("a", answer, run);
+  classes.show(answer, entryOf(state.image));
   showBanner(answer);
   askB();
   asker.refresh();
@@ -161,23 +207,34 @@ function showA(answer, query) {
 
 function showB(answer, query) {
   stage.busy = false;
-  if (query.image !== state.image || growing || state.other in PLAIN) return;
-  answers.b = answer;
-  painter.certified(stage.panes.b.map, answer, coloursOf(query));
-  stage.title("b", `B: ${answer.name}`, scoresOf(answer));
-  showNumbers("b", answer, answer.name);
+  if (query.image !== state.image || growing || other.plain) return;
+  answers.b = { ...answer, query, colours: coloursOf(query) };
+  stage.note("b", "");
+  stage.panes.b.map.hidden = false;
+  other.chosen.painter.use(state.colours);
+  other.chosen.painter.certified(stage.panes.b.map, answer, coloursOf(query));
+  stage.title("b", titleOf("B", answer, other.chosen.run), { scores: scoresOf(answer), role: answer.role });
+  showNumbers("b", answer, other.chosen.run);
+  difference.ask();
+}
+
+// Which map of which run; with a single run nobody needs its name.
+function titleOf(pane, answer, of) {
+  return `${pane}: ${answer.name}${run.second ? `, ${of.name}` : ""}`;
 }
 
 async function showLabels(pane, which) {
   const image = state.image;
   stage.title(pane, pane === "b" ? `B: ${PLAIN[which]}` : PLAIN[which]);
   stage.note(pane, entryOf(image).dropped ? "none for a dropped image" : "");
+  answers[pane] = null;
   if (pane === "b") byId("numbers-b").replaceChildren();
   const canvas = stage.panes[pane].map;
   canvas.hidden = entryOf(image).dropped;
   if (entryOf(image).dropped) return;
   const answer = await ask("/api/labels", { image, which }).catch(({ message }) => stage.note(pane, message));
   if (!answer || image !== state.image) return;
+  answers[pane] = answer;
   stage.setSize(answer.width, answer.height);
   painter.truth(canvas, answer);
 }
@@ -197,19 +254,19 @@ async function showPhoto(entry) {
 }
 
 function scoresOf(answer) {
-  const known = answer.cig === null ? "" : `CIG ${answer.cig.toFixed(3)}, wrong ${percent(answer.wrong)}, `;
+  const known = answer.cig === null ? "" : `wrong ${percent(answer.wrong)}, `;
   return `${known}abstained ${percent(answer.abstain)}`;
 }
 
 const shownPercent = (value) => (value === null ? "–" : percent(value));
 
-function showNumbers(which, answer, name) {
+function showNumbers(which, answer, of) {
   const votes = answer.critical === null ? "more than all" : `${answer.critical} of ${answer.n}`;
   const cells = [percent(answer.abstain, 2), answer.cig === null ? "–" : answer.cig.toFixed(4),
     shownPercent(answer.accuracy), shownPercent(answer.wrong), answer.set_size === null ? "–" : answer.set_size.toFixed(2),
     shownPercent(answer.agreement), votes, answer.extent];
   const row = byId(`numbers-${which}`);
-  row.replaceChildren(make("th", { scope: "row", text: `${which.toUpperCase()}: ${name}` }),
+  row.replaceChildren(make("th", { scope: "row", text: titleOf(which.toUpperCase(), answer, of) }),
     ...cells.map((text) => make("td", { text })));
 }
 
@@ -274,9 +331,9 @@ function showPin() {
 function askPixel() {
   const at = state.pin ?? pointed;
   if (!at || growing) return;
-  const other = at.pane === "b" && !(state.other in PLAIN);
-  const method = other ? run.methods.find(({ text }) => text === state.other).settings : null;
-  lanes.pixel.ask({ ...choice(method), row: at.row, column: at.column });
+  const ofB = at.pane === "b" && !other.plain && !isMissing();
+  const query = ofB ? other.query() : choice();
+  lanes.pixel.ask({ ...query, row: at.row, column: at.column }, `${ofB ? other.chosen.path : ""}/api/pixel`);
 }
 
 function showPixel(pixel, query) {
@@ -300,8 +357,9 @@ function grow(drop) {
   stage.setSize(drop.width, drop.height);
   painter.certified(stage.panes.a.map, drop, "label");
   for (const name of ["photo", "truth", "b"]) stage.panes[name].map.hidden = name !== "photo";
-  stage.title("a", `A: ${drop.name}, ${drop.shown_draws} draws`, scoresOf({ ...drop, cig: null }));
-  showNumbers("a", drop, nameOf(run, drop));
+  stage.title("a", `A: ${drop.name}, ${drop.shown_draws} draws`, { scores: scoresOf({ ...drop, cig: null }) });
+  showNumbers("a", { ...drop, name: nameOf(run, drop) }, run);
+  byId("export-button").disabled = true;
   tree.show(drop);
   setRole(null);
   warn(drop);
@@ -311,7 +369,7 @@ function grow(drop) {
 }
 
 async function dropped(image) {
-  growing = false;
+  growing = byId("export-button").disabled = false;
   await list.load();
   change({ image: image ?? state.image, highlight: null, pin: null, view: null });
 }
@@ -335,7 +393,23 @@ async function recipe() {
 
 function escape() {
   asker.escape();
-  if (state.pin || state.highlight !== null) change({ pin: null, highlight: null });
+  if (state.pin || state.highlight !== null || state.of !== null) change({ pin: null, highlight: null, of: null });
+}
+
+function exported(pane) {
+  const titles = Object.fromEntries(Object.entries(stage.panes).map(([name, { caption }]) => [name, caption.firstChild.textContent.trim()]));
+  return sheetOf(pane, { stage, titles, answers: { ...answers, difference: difference.answer },
+    runs: { a: run, b: other.plain ? run : other.chosen.run } });
+}
+
+function offered() {
+  const has = { photo: !run.pictures_missing, truth: Boolean(answers.truth), difference: difference.on && Boolean(difference.answer),
+    a: true, b: Boolean(answers.b) };
+  return Object.keys(has).filter((name) => has[name]);
+}
+
+function certificateOf() {
+  return entryOf(state.image).dropped ? `/api/certificate?${new URLSearchParams({ image: state.image })}` : null;
 }
 
 function listen() {
@@ -364,10 +438,12 @@ function listen() {
   byId("reset-button").addEventListener("click", () => reset());
   byId("claim-button").addEventListener("click", () => words("What is promised", answers.a.claim));
   byId("copy").addEventListener("click", () => navigator.clipboard.writeText(byId("words-command").textContent));
+  listenToExport({ sheetOf: exported, panes: offered, certificate: certificateOf });
   listenToKeys({ escape, movePixel, step: (by) => list.step(by),
     method: (index) => controls.pick(run.all_methods[index].method),
     single: { l: () => nextLevel(run), "?": () => byId("help").showModal(), "+": () => stage.zoomBy(1.5),
       "-": () => stage.zoomBy(1 / 1.5), 0: () => stage.fit(),
+      d: () => change({ beside: state.beside === "truth" ? "difference" : "truth" }),
       g: () => change({ layout: LAYOUTS[(LAYOUTS.indexOf(state.layout) + 1) % LAYOUTS.length] }),
       c: () => change({ colours: COLOURS[(COLOURS.indexOf(state.colours) + 1) % COLOURS.length] }) } });
 }
@@ -375,15 +451,16 @@ function listen() {
 async function begin() {
   document.title = `${run.name} – certiseg`;
   byId("run-name").textContent = run.name;
-  byId("run-facts").textContent = `${run.dataset} · ${run.model} · promise: ${run.promised.method}, ${run.promise}`;
-  const others = [...run.methods.map(({ text, name }) => [text, name]), ...Object.entries(PLAIN)];
-  byId("other").append(...others.map(([value, text]) => make("option", { value, text })));
+  byId("run-facts").replaceChildren(...[run, run.second].filter(Boolean).map((each) => make("span", { text: factsOf(each) })));
+  byId("other").append(...other.options());
   if (!run.groups.length) byId("colours").querySelector("[value=group]").remove();
   await list.load();
   const method = run.methods.find(({ text }) => text === run.promised.method);
-  const other = run.methods.find(({ settings }) => settings.method !== method.settings.method)?.text ?? "truth";
-  Object.assign(state, { other, method: method.settings.method }, settingsOf({ setting: run.promised.setting, method }));
-  const known = { image: entryOf, highlight: (id) => run.vertices[id], other: (name) => others.some(([value]) => value === name) };
+  Object.assign(state, { other: other.first(method.settings.method), method: method.settings.method },
+    settingsOf({ setting: run.promised.setting, method }));
+  if (run.second) state.beside = "difference";
+  const known = { image: entryOf, highlight: (id) => run.vertices[id], of: (id) => id < run.num_classes && run.vertices[id],
+    other: (name) => other.knows(name) };
   const isKnown = (name, value) => !(name in known) || Boolean(known[name](value));
   const wanted = fromAddress(isKnown);
   if (innerWidth < 600) state.layout = "single";
@@ -392,11 +469,17 @@ async function begin() {
   change(wanted.image ? wanted : { image: list.images[0].name }, { step: false });
 }
 
+function factsOf(each) {
+  const alone = each.only_here ? ` · ${each.only_here} more image${each.only_here > 1 ? "s" : ""} that the other has not` : "";
+  const name = run.second ? `${each === run ? "A" : "B"}: ${each.name} · ` : "";
+  return `${name}${each.dataset} · ${each.model} · promise: ${each.promised.method}, ${each.promise}${alone}`;
+}
+
 // Without the run there is nothing to show but why.
 function unusable({ message }) {
   document.querySelector("main").replaceChildren(make("p", { class: "card error", role: "alert", text: message }));
   return new Promise(() => {});
 }
 
-globalThis.certiseg = { state, change, lanes, stage, answers };
+globalThis.certiseg = { state, change, lanes, stage, answers, table };
 await begin().catch(unusable);

@@ -3,6 +3,8 @@
 const ABSTAIN = -1;
 const TILE = 12;
 const HATCH = [206, 206, 214];
+const [RIGHT, ABSTAINED] = [1, 3]; // of the verdicts
+const PALE = 84; // what is right steps back behind what is wrong
 
 export function pack([red, green, blue], alpha = 255) {
   return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0;
@@ -28,6 +30,10 @@ export class Painter {
     this.heat = Uint32Array.from(run.colours.heat, (colour) => pack(colour));
     this.reasons = new Uint32Array(8);
     for (const reason of run.reasons) this.reasons[reason.code] = pack(hexColour(reason.colour));
+    this.verdicts = new Uint32Array(4);
+    for (const { code, colour } of run.verdicts) if (colour) this.verdicts[code] = pack(hexColour(colour), code === RIGHT ? PALE : 255);
+    this.differences = new Uint32Array(run.differences.length + 1);
+    for (const { code, colour } of run.differences) this.differences[code] = pack(hexColour(colour));
   }
 
   // Colours of vertices, or of their groups.
@@ -44,7 +50,8 @@ export class Painter {
 
   // A certified map: abstentions are hatched, so that no colour stands for them.
   certified(canvas, answer, colours) {
-    const ways = { label: this.byLabel, group: this.byLabel, radius: this.byRadius, reason: this.byReason };
+    const ways = { label: this.byLabel, group: this.byLabel, radius: this.byRadius, reason: this.byReason,
+      verdict: this.byVerdict };
     this.fill(canvas, answer, ways[colours].bind(this));
   }
 
@@ -74,6 +81,16 @@ export class Painter {
     for (let i = 0; i < out.length; i++) out[i] = reason[i] === 0 ? 0 : this.reasons[reason[i]];
   }
 
+  byVerdict(out, { verdict }, width) {
+    for (let i = 0; i < out.length; i++) out[i] = verdict[i] === ABSTAINED ? this.hatch(i, width) : this.verdicts[verdict[i]];
+  }
+
+  difference(canvas, answer) {
+    this.fill(canvas, answer, (out, { difference }) => {
+      for (let i = 0; i < out.length; i++) out[i] = this.differences[difference[i]];
+    });
+  }
+
   hatch(i, width) {
     return ((i % width) + Math.floor(i / width)) % 8 < 2 ? this.line : this.white;
   }
@@ -87,8 +104,9 @@ export class Painter {
     const picture = context.createImageData(answer.width, answer.height);
     const out = new Uint32Array(picture.data.buffer);
     paint(out, answer.maps, answer.width);
-    const mask = answer.maps.mask;
-    if (mask) for (let i = 0; i < out.length; i++) if (!mask[i]) out[i] = 0;
+    for (const mask of [answer.maps.mask, answer.maps.of]) {
+      if (mask) for (let i = 0; i < out.length; i++) if (!mask[i]) out[i] = 0;
+    }
     context.putImageData(picture, 0, 0);
   }
 }

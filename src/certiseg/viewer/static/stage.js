@@ -3,7 +3,7 @@
 import { make } from "./elements.js";
 import { LAYOUTS } from "./state.js";
 
-const PANES = { photo: "Image", truth: "Ground truth", a: "A", b: "B" };
+const PANES = { photo: "Image", truth: "Ground truth", difference: "Difference of A and B", a: "A", b: "B" };
 
 export class Stage {
   constructor(root, { onPoint, onPin, onView }) {
@@ -57,9 +57,12 @@ export class Stage {
     }
   }
 
-  title(name, text, scores = "") {
-    this.panes[name].caption.replaceChildren(`${text} `, make("span", { text: scores }));
-    this.panes[name].map.setAttribute("aria-label", text);
+  // role: promise, comparison or exploration.
+  title(name, text, { scores = "", role = null } = {}) {
+    const chip = role ? [make("b", { class: `chip ${role}`, text: role }), " "] : [];
+    this.panes[name].caption.replaceChildren(`${text} `, ...chip, make("span", { text: scores }));
+    this.panes[name].map.setAttribute("aria-label", [text, role].filter(Boolean).join(", "));
+    this.panes[name].title = text;
   }
 
   note(name, text) {
@@ -82,6 +85,7 @@ export class Stage {
   place() {
     const { zoom, x, y } = this.view;
     for (const { view, sheet } of Object.values(this.panes)) {
+      if (!view.clientWidth) continue; // not shown
       const scale = (view.clientWidth / this.size.width) * zoom;
       const left = view.clientWidth / 2 - x * this.size.width * scale;
       const top = view.clientHeight / 2 - y * this.size.height * scale;

@@ -18,22 +18,30 @@ export const state = {
   colours: "label",
   layout: "grid",
   pane: "a",
+  beside: "truth", // what lies beside the image: the ground truth, or the difference of A and B
   highlight: null,
   side: "within",
+  of: null, // the true class whose pixels alone are shown
   pin: null, // { row, column, pane }
   view: null, // { zoom, x, y }, null for the whole image
   opacity: 0.75,
   split: 0.5,
+  sort: "run",
+  filter: "",
+  brush: null, // { by, from, to }: the images that are listed
 };
 
 export const LAYOUTS = ["grid", "swipe", "single"];
-export const COLOURS = ["label", "radius", "reason", "group"];
-const ALLOWED = { colours: COLOURS, layout: LAYOUTS, side: ["within", "excludes"], pane: ["photo", "truth", "a", "b"],
+export const COLOURS = ["label", "radius", "reason", "group", "verdict"];
+const ALLOWED = { colours: COLOURS, layout: LAYOUTS, side: ["within", "excludes"], pane: ["photo", "truth", "difference", "a", "b"],
+  beside: ["truth", "difference"], sort: ["run", "cig-up", "cig-down", "abstain-down", "abstain-up", "wrong-down", "name"],
   method: ["segcertify", "level", "adaptive", "nested", "sets"], test: ["fixed", "anytime"],
   correction: ["bonferroni", "holm", "kfwer", "by"] };
-const NUMBERS = new Set(["sigma", "n", "tau", "alpha", "k", "level", "max_set", "radius", "highlight", "opacity", "split"]);
+const NUMBERS = new Set(["sigma", "n", "tau", "alpha", "k", "level", "max_set", "radius", "highlight", "of", "opacity",
+  "split"]);
 // Changes of these are steps that Back undoes; sliders and zoom belong to the step they are moved in.
-const STEPS = ["image", "method", "correction", "test", "other", "colours", "layout", "pane", "highlight", "side", "pin"];
+const STEPS = ["image", "method", "correction", "test", "other", "colours", "layout", "pane", "highlight", "side", "pin",
+  "beside", "of", "brush"];
 const listeners = [];
 
 export function onChange(listener) {
@@ -59,7 +67,7 @@ export const toImage = (image) => change({ image, pin: null, view: null });
 function write(how) {
   clearTimeout(remember.timer);
   const address = new URLSearchParams();
-  for (const name of Object.keys(state)) if (state[name] !== null) address.set(name, written(name, state[name]));
+  for (const name of Object.keys(state)) if (state[name] !== null && state[name] !== "") address.set(name, written(name, state[name]));
   history[how](null, "", `#${address}`);
 }
 
@@ -67,6 +75,7 @@ function written(name, value) {
   if (value === null || value === undefined) return "";
   if (name === "pin") return `${value.row},${value.column},${value.pane}`;
   if (name === "view") return [value.zoom, value.x, value.y].map((part) => Number(part.toFixed(4))).join(",");
+  if (name === "brush") return [value.by, ...[value.from, value.to].map((part) => Number(part.toFixed(6)))].join(",");
   return String(value);
 }
 
@@ -85,6 +94,7 @@ function readValue(name, value) {
   const parts = value.split(",");
   if (name === "thresholds") return value ? parts.map(Number) : [];
   if (name === "pin") return readPin(parts);
+  if (name === "brush") return readBrush(parts);
   if (name === "view") {
     const [zoom, x, y] = parts.map(Number);
     return zoom >= 1 && zoom <= 40 && x >= 0 && x <= 1 && y >= 0 && y <= 1 ? { zoom, x, y } : undefined;
@@ -98,20 +108,25 @@ function readPin([row, column, pane]) {
   return whole(row) && whole(column) && ["a", "b"].includes(pane) ? { row: Number(row), column: Number(column), pane } : undefined;
 }
 
+function readBrush([by, ...ends]) {
+  const [from, to] = ends.map(Number);
+  return ["wrong", "abstained", "cig"].includes(by) && from >= 0 && to > from && to < 2 ? { by, from, to } : undefined;
+}
+
 // Back and Forward: the state of that address, and nothing is written.
 export function followHistory(isKnown) {
   addEventListener("popstate", () => {
     const before = { ...state };
-    Object.assign(state, { pin: null, view: null, highlight: null }, fromAddress(isKnown));
+    Object.assign(state, { pin: null, view: null, highlight: null, of: null, brush: null, filter: "" }, fromAddress(isKnown));
     const changed = Object.keys(state).filter((name) => written(name, state[name]) !== written(name, before[name]));
     for (const listener of listeners) listener(changed);
   });
 }
 
 // The settings of a method as the server wants them; another method differs in its own values only.
-export function choice(method = null) {
+export function choice(method = null, also = {}) {
   const own = ["method", "thresholds", "level", "max_set"].filter((name) => method?.[name] !== undefined);
-  const asked = { ...state, ...Object.fromEntries(own.map((name) => [name, method[name]])) };
+  const asked = { ...state, ...Object.fromEntries(own.map((name) => [name, method[name]])), ...also };
   const chain = asked.method === "nested" || asked.method === "sets";
   const correction = chain && !["bonferroni", "holm"].includes(asked.correction) ? "bonferroni" : asked.correction;
   const query = { image: asked.image, sigma: asked.sigma, n: asked.n, method: asked.method, tau: asked.tau,
