@@ -1,11 +1,12 @@
 """What runs where the model is gives the bits of the compiled loops, and no score map leaves the device.
 
-There is no accelerator here: the same operations of torch run on CPU tensors, and a spy hears of every tensor that is
-handed to the host.
+There is no accelerator here: the same operations of torch run on CPU tensors, and on a device that is made up, which
+hears of every tensor that is handed to the host.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,20 +15,26 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.overrides import TorchFunctionMode
 
 import certiseg as cs
-from certiseg import on_device
+from certiseg import measures, on_device
+from certiseg.hierarchy import flat_hierarchy
+from certiseg.images import read_image
 from certiseg.kernels import device_noise, device_scores
 from certiseg.kernels.noise import REST_COUNTER
+from certiseg.measures.questions import Scene, resolve
+from certiseg.measures.record import Reader
+from certiseg.models.device import move
 from certiseg.models.outputs import Tile
 from certiseg.noise import NoiseStream
 from certiseg.noise.gaussian import standard_normal
 from certiseg.noise.grid import grid_noise, grid_table, grid_table_of
+from certiseg.sampling import ask, draw, start, votes_of
 from certiseg.settings import SamplingSettings
 from certiseg.stats.rounded import RoundedNormal
 from certiseg.threats import fog
-from tests.models.tiny import Labels, TinyNet, picture
+from tests.accelerator import Accelerator, there
+from tests.models.tiny import NAMES, Labels, TinyNet, picture
 
 SIZES = st.tuples(st.integers(1, 45), st.integers(1, 70))
 STREAMS = st.builds(NoiseStream, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
@@ -45,14 +52,14 @@ def test_gaussian_noise_has_the_same_bits(stream: NoiseStream, draws: list[int],
 def test_the_tail_has_the_same_bits_and_is_met() -> None:
     """One of four million radius words is refined by more bits."""
     stream, size = NoiseStream(12345, 678), 2_000_000
-    for draw in range(6):
-        words = torch.stack(device_noise._words((12345, 678), torch.tensor([[draw]]), torch.arange(size // 4)))
+    for index in range(6):
+        words = torch.stack(device_noise._words((12345, 678), torch.tensor([[index]]), torch.arange(size // 4)))
         if bool((words[[0, 2]] < 1 << 10).any()):
             break
     else:
         pytest.fail("no value of the tail in these draws")
-    found = device_noise.standard_normal((12345, 678), torch.tensor([draw]), size)[0].numpy()
-    np.testing.assert_array_equal(found, standard_normal(stream, draw, (size,)))
+    found = device_noise.standard_normal((12345, 678), torch.tensor([index]), size)[0].numpy()
+    np.testing.assert_array_equal(found, standard_normal(stream, index, (size,)))
 
 
 @given(STREAMS, DRAWS, SIZES, st.sampled_from([0.01, 0.1, 0.25, 1.0]))
@@ -135,22 +142,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "grid": {"sigma": 0.2, "noise": "grid"},
     "snapshots": {"sigma": 0.2, "snapshots": (4, 9), "batch_size": 4},
     "threat": {"sigma": 0.1, "threat": fog(scale=0.4)},
-    "measures": {"sigma": 0.2, "keep_maps": True},
+    "maps": {"sigma": 0.2, "keep_maps": True},
 }
-
-
-class Spy(TorchFunctionMode):
-    """Hears of every tensor that is handed to the host by name: not of `to`, which also brings images to the device."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left: list[tuple[str, tuple[int, ...]]] = []
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        if name in ("cpu", "numpy", "tolist", "item", "__array__"):
-            self.left.append((name, tuple(args[0].shape)))
-        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("asked", ASKED)
@@ -170,32 +163,103 @@ def test_votes_are_the_same_where_the_model_is(monkeypatch: pytest.MonkeyPatch, 
         assert there.record.maps == here.record.maps
 
 
+def on_an_accelerator(segmenter: cs.Segmenter) -> cs.Segmenter:
+    there(segmenter.model)
+    return segmenter
+
+
+QUESTIONS = (
+    measures.share(np.arange(24 * 32).reshape(24, 32) % 5 < 2, ["road", "tree"]),
+    measures.overlap(np.arange(24 * 32).reshape(24, 32) < 300, ["house"], margin=2),
+    measures.kept(),
+    measures.area(["car", "sky"]),
+)
+
+
 @pytest.mark.parametrize("noise", ["gaussian", "grid"])
-def test_only_sums_and_counts_leave_and_once(monkeypatch: pytest.MonkeyPatch, noise: str) -> None:
-    from certiseg.images import read_image
-    from certiseg.sampling import draw, start, votes_of
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("asked", [(), QUESTIONS], ids=["votes", "measures"])
+def test_only_sums_and_counts_leave_and_once(model: str, noise: Any, asked: tuple[Any, ...]) -> None:
+    """On a device that refuses to meet the CPU unasked: all that leaves per draw is a few numbers."""
+    pixels = read_image(picture())
+    size, options = pixels.shape[:2], SamplingSettings(sigma=0.2, n0=3, n=40, batch_size=4, noise=noise)
+    found = []
+    for device in (Accelerator(), contextlib.nullcontext()):
+        with device as spy:
+            segmenter = MODELS[model]() if spy is None else on_an_accelerator(MODELS[model]())
+            assert segmenter.device.type == ("cpu" if spy is None else "cuda")
+            partial = start(segmenter, pixels, options)
+            before = 0 if spy is None else len(spy.left)
+            draw(segmenter, pixels, partial, "selection", [0, 1, 2])
+            ask(partial, segmenter, asked, flat_hierarchy(NAMES))
+            for first in range(0, 40, 8):
+                draw(segmenter, pixels, partial, "estimation", list(range(first, first + 8)))
+            if spy is not None:
+                left = spy.left[before:]
+                assert (left.count((*size, 5)) == 1) is bool(asked), "what is measured is settled by the sums"
+                assert all(np.prod(shape) <= 4 * 8 for shape in left if shape != (*size, 5))
+            found.append(votes_of(partial, segmenter))
+            if spy is not None:
+                large = [shape for shape in spy.left[before:] if np.prod(shape) > 4 * 8]
+                assert sorted(large) == sorted([(*size, 5), (1, *size, 5)])
+    away, here = found
+    for name in ("counts", "ranking", "gap"):
+        np.testing.assert_array_equal(getattr(away, name), getattr(here, name))
+    if here.record is not None:
+        assert away.record is not None
+        np.testing.assert_array_equal(away.record.numerators, here.record.numerators)
+        np.testing.assert_array_equal(away.record.denominators, here.record.denominators)
 
-    monkeypatch.setattr(on_device, "serves", lambda device: True)
-    segmenter, pixels = cs.Segmenter(TinyNet()), read_image(picture())
-    partial = start(segmenter, pixels, SamplingSettings(sigma=0.2, n0=3, n=40, batch_size=4, noise=noise))
-    with Spy() as spy:
-        for stage, count in (("selection", 3), ("estimation", 40)):
-            for first in range(0, count, 8):
-                draw(segmenter, pixels, partial, stage, list(range(first, min(first + 8, count))))
-        assert not any(np.prod(shape) > 1 for _, shape in spy.left)
-        votes = votes_of(partial, segmenter)
-    large = [(name, shape) for name, shape in spy.left if np.prod(shape) > 1]
-    sums, counts = (*pixels.shape[:2], 5), (1, *pixels.shape[:2], 5)
-    assert sorted(large) == sorted([("cpu", sums), ("numpy", sums), ("cpu", counts), ("numpy", counts)])
-    assert (votes.counts.sum(-1) == 40).all()
+
+def test_the_accelerator_refuses_and_hears() -> None:
+    with Accelerator() as device:
+        away = torch.arange(6, device="cuda").reshape(2, 3)
+        assert away.device.type == "cuda"
+        assert (away + 1).sum().device.type == "cuda"
+        with pytest.raises(TypeError, match="can't convert cuda tensor"):
+            away.numpy()
+        with pytest.raises(RuntimeError, match="same device"):
+            away + torch.ones(3)
+        assert not device.left
+        assert away.cpu().numpy().sum() == 15
+        assert away.to("cpu").device.type == "cpu"
+        assert bool((away >= 0).all())
+        assert device.left == [(2, 3), (2, 3), ()]
 
 
-def test_the_spy_hears_of_score_maps() -> None:
-    with Spy() as spy:
-        cs.sample(cs.Segmenter(TinyNet()), picture(), sigma=0.2, n0=1, n=2)
-    assert any(name == "numpy" and len(shape) == 4 for name, shape in spy.left)
+@given(st.integers(0, 2**32), st.integers(1, 12), st.integers(1, 12), st.integers(2, 9), st.integers(1, 3))
+def test_measures_are_the_same_where_the_model_is(seed: int, height: int, width: int, classes: int, draws: int) -> None:
+    rng = np.random.default_rng(seed)
+    label_maps = rng.integers(0, classes, (draws, height, width))
+    scene = Scene(label_maps[0], flat_hierarchy([f"class {k}" for k in range(classes)]))
+    mask = rng.random((height, width)) < 0.5
+    mask[0, 0] = True
+    questions = [measures.share(mask, ["class 0"]), measures.free(mask, ["class 1"]), measures.kept()]
+    reader = Reader(resolve([*questions, measures.overlap(mask, ["class 1"], margin=1)], scene))
+    found = on_device.MeasuredThere(reader, torch.device("cpu")).read(torch.from_numpy(label_maps))
+    for ours, wanted in zip(found, reader.read(label_maps), strict=True):
+        np.testing.assert_array_equal(ours, wanted)
 
 
 @pytest.mark.parametrize(("device", "serves"), [("cpu", False), ("mps", False), ("cuda", True), ("cuda:1", True)])
 def test_where_it_serves(device: str, serves: bool) -> None:
     assert on_device.serves(torch.device(device)) is serves
+
+
+def test_an_accelerator_gets_no_shortened_arithmetic_and_no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = {
+        (torch.backends.cuda.matmul, "allow_tf32"): False,
+        (torch.backends.cudnn, "allow_tf32"): False,
+        (torch.backends.cudnn, "deterministic"): True,
+        (torch.backends.cudnn, "benchmark"): False,
+    }
+    before = {key: getattr(*key) for key in wanted}
+    monkeypatch.setattr(torch.nn.Module, "to", lambda self, device: self)
+    try:
+        for key, value in wanted.items():
+            setattr(*key, not value)
+        move(cs.Segmenter(TinyNet()), "cuda")
+        assert {key: getattr(*key) for key in wanted} == wanted
+    finally:
+        for key, value in before.items():
+            setattr(*key, value)

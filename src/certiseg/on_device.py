@@ -2,8 +2,8 @@
 
 Operations of torch that give the bits of the loops (see `kernels.device_noise` and `kernels.device_scores`), so an
 accelerator changes nothing but the scores of the model itself. What leaves it: the sums and the counts of an image,
-when they are read, and a few yes or no for every call (are all scores finite? is a value in the tail?). What is made on
-the CPU all the same: images along a threat, and measures, which are read from label maps.
+when they are read; a few numbers for each measure and draw; a few yes or no for every call (are all scores finite? is a
+value in the tail?). What is made on the CPU all the same: images along a threat, and label maps that are kept.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certiseg.kernels import device_noise, device_scores
+from certiseg.kernels import device_measures, device_noise, device_scores
 from certiseg.kernels.noise import REST_COUNTER
+from certiseg.measures.record import Reader, Record
 from certiseg.noise.grid import grid_table, whole_grey_levels
 from certiseg.partial_votes import PartialVotes, part_of
 
@@ -75,6 +76,7 @@ class Tally:
         self.partial, self.device = partial, device
         self.sums: Tensor | None = None
         self.counts: Tensor | None = None
+        self.measured: MeasuredThere | None = None
 
     def add_selection(self, draws: list[int], scores: Answers) -> None:
         """Add the posteriors of selection draws."""
@@ -92,8 +94,16 @@ class Tally:
         if self.counts is None:
             shape = (len(settings.cuts) * len(settings.anchors), *self.partial.size, self.partial.num_classes)
             self.counts = torch.zeros(shape, dtype=torch.int16, device=self.device)
-        for part, labels in zip(part_of(settings, np.asarray(draws)), scores.labels_there(), strict=True):
+        found, record = scores.labels_there(), self.partial.record
+        for part, labels in zip(part_of(settings, np.asarray(draws)), found, strict=True):
             device_scores.count_labels(labels, self.counts[int(part)])
+        if record is not None:
+            self.measured = self.measured or MeasuredThere(record.reader, self.device)
+            record.enter(draws, self.measured.read(found))
+
+    def takes(self, record: Record | None) -> bool:
+        """Whether estimation draws are added here: label maps that are kept must leave."""
+        return record is None or record.maps is None
 
     def bring_sums(self, sums: NDArray[np.uint32]) -> None:
         """Add the posteriors to the sums of the CPU."""
@@ -106,3 +116,34 @@ class Tally:
         if self.counts is not None:
             counts += self.counts.cpu().numpy().view(np.uint16)
             self.counts = None
+
+
+class MeasuredThere:
+    """Reads measures from label maps on a device; what leaves it is one number for each region and draw."""
+
+    def __init__(self, reader: Reader, device: torch.device) -> None:
+        def there(array: NDArray[np.generic]) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array).astype(np.int64)).to(device)
+
+        ends = reader.offsets[1:]
+        lengths = (reader.runs[:, 1] - reader.runs[:, 0]).astype(np.int64)
+        pixels = np.concatenate([np.empty(0, np.int64), *(np.arange(first, last) for first, last in reader.runs)])
+        part = np.searchsorted(ends, np.arange(len(lengths)), side="right")
+        self.reader, self.members = reader, there(reader.members)
+        self.pixels, self.parts = there(pixels), there(np.repeat(part, lengths))
+        self.compared = [
+            (there(measure.targets.reshape(-1)), there(measure.table))
+            for measure in reader.compared
+            if measure.targets is not None and measure.table is not None
+        ]
+
+    def read(self, labels: Tensor) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """`Reader.read` of label maps (D, H, W) on the device."""
+        found = []
+        for flat in labels.flatten(1):
+            hits = device_measures.region_hits(flat, self.pixels, self.parts, self.members)
+            matches = [device_measures.target_matches(flat, *compared) for compared in self.compared]
+            found.append(torch.cat([hits, *(match[None] for match in matches)]))
+        numbers = torch.stack(found).cpu().numpy()
+        regions = len(self.reader.members)
+        return self.reader.values_of(numbers[:, :regions], numbers[:, regions:])

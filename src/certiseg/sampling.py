@@ -178,7 +178,7 @@ def draw(
     def add(batch: list[int], scores: Answers) -> None:
         if stage == "selection":
             (tally or partial).add_selection(batch, scores)
-        elif tally is not None and partial.record is None:
+        elif tally is not None and tally.takes(partial.record):
             tally.add_estimation(batch, scores)
         else:
             buffered.append(scores.labels())

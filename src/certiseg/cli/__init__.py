@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import NoReturn
@@ -15,22 +15,23 @@ from certiseg import __version__
 from certiseg.cli.codes import BAD_INPUT, BUG, ENGINE_LOST, INTERRUPTED
 from certiseg.errors import EngineLostError, InputError, in_one_line
 
-COMMANDS = (
-    "demo",
-    "certify",
-    "calibrate",
-    "evaluate",
-    "merge",
-    "tune",
-    "report",
-    "view",
-    "plan",
-    "verify",
-    "attack",
-    "hierarchy",
-    "train",
-    "adapt",
-)
+COMMANDS = {
+    "demo": "certify three street scenes and look at them",
+    "certify": "certify images",
+    "calibrate": "make sets that hold the truth, from labelled images",
+    "evaluate": "certify a data set, resumable, and score it",
+    "merge": "join the shards of a run",
+    "tune": "choose the thresholds of adaptive on a run",
+    "report": "a run or a certificate as one HTML file",
+    "view": "look at a run in the browser",
+    "plan": "what an image size, n, tau and alpha can certify",
+    "verify": "check certificates, or a whole run, by recomputing them independently",
+    "attack": "try to refute certificates by gradients",
+    "hierarchy": "show, check or begin a class hierarchy",
+    "train": "train a network under noise",
+    "adapt": "make a clean-trained network survive noise, without labels",
+}
+"""Each command with what it does: `certiseg --help` loads none of them."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,8 +52,11 @@ def _with_nearest(message: str) -> str:
     return f"there is no command {typed[1]!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
 
 
-def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser of `certiseg` with all its commands, or with those named: what is not asked for is not loaded."""
+def build_parser(names: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser of `certiseg` with all its commands, or with those named alone: no other is loaded.
+
+    Without any name it knows what the commands are called and what they do.
+    """
     parser = _Parser(
         prog="certiseg",
         description="Prove what a segmentation model will not confuse under perturbations of the image.",
@@ -62,6 +66,8 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for name in names:
         import_module(f"certiseg.cli.{name}").add_parser(commands)
+    for name, does in () if names else COMMANDS.items():
+        commands.add_parser(name, help=does)
     return parser
 
 
@@ -70,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, code = "certiseg", BAD_INPUT
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
-        args = build_parser([name for name in given[:1] if name in COMMANDS] or COMMANDS).parse_args(given)
+        args = build_parser([name for name in given[:1] if name in COMMANDS]).parse_args(given)
         command = f"certiseg {args.command}"
         return int(args.run(args))
     except InputError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_image_options, add_model_options, model_choice
 from certiseg.datasets.base import Files, list_files
 from certiseg.datasets.coding import plain_ids
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "adapt",
-        help="make a clean-trained network survive noise, without labels",
+        help=COMMANDS["adapt"],
         description="Passes unlabelled images with noise through a network once, stores the statistics of its "
         "BatchNorm layers anew, writes the weights and prints the command that certifies with them. Nothing else "
         "changes. With --labels the accuracy under noise is measured before and after. Options of the model "

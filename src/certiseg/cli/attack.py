@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from certiseg.archive import write_atomically
 from certiseg.attack.settings import AttackSettings
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import (
     add_certificate_options,
     add_model_options,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "attack",
-        help="try to refute certificates by gradients",
+        help=COMMANDS["attack"],
         description="Searches for perturbations of l2 size up to multiples of R that move certified pixels out of "
         "their labels, draws the noise afresh there and tests which certificates are refuted. Takes images, which it "
         "certifies first, or a run folder of `certiseg evaluate`. With --threat its parameter is swept instead, inside "

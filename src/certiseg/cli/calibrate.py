@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import (
     add_image_options,
     add_model_options,
@@ -36,7 +37,7 @@ ELSEWHERE = ("sigma", "threat", "up_to", "classes")
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "calibrate",
-        help="make sets that hold the truth, from labelled images",
+        help=COMMANDS["calibrate"],
         description="Asks the model about every image of a labelled data set once, under noise, and finds how many "
         "classes a set must hold for it to have the true one, under attack. The images must be like those to come, "
         "and the model must not have been trained on them. The file goes to `certiseg certify --calibration`.",

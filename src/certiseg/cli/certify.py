@@ -15,7 +15,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from certiseg.archive import write_atomically
-from certiseg.cli import calibrated
+from certiseg.cli import COMMANDS, calibrated
 from certiseg.cli.measures import (
     add_measure_options,
     csv_of,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "certify",
-        help="certify images",
+        help=COMMANDS["certify"],
         description="Certifies images and writes, for each: a label map (NAME.labels.png), an overlay with legend "
         "(NAME.overlay.png), a summary (NAME.json), the certificate with its votes (NAME.certificate.npz), and bounds "
         "of the whole image, of objects and areas (NAME.bounds.npz, NAME.measures.csv). `certiseg verify` checks both.",

@@ -11,6 +11,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from certiseg.archive import write_atomically
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_settings, output_folder
 from certiseg.datasets import open_dataset
 from certiseg.hierarchy import load_hierarchy
@@ -39,7 +40,7 @@ SIGMA, TAU, ALPHA = 0.25, 0.75, 0.001
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo",
-        help="certify three street scenes and look at them",
+        help=COMMANDS["demo"],
         description="Certifies three rendered street scenes, or your own images, with the model `compact` by four "
         "methods from the same votes, prints a table and writes the pictures side by side. The four are a comparison: "
         "only a method chosen beforehand is a promise with error alpha.",

@@ -7,7 +7,7 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from certiseg.cli import calibrated
+from certiseg.cli import COMMANDS, calibrated
 from certiseg.cli.codes import LEFT_OUT
 from certiseg.cli.options import add_memory_option, add_model_options, add_settings
 from certiseg.cli.threat import add_threat_options, threat_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "evaluate",
-        help="certify a data set, resumable, and score it",
+        help=COMMANDS["evaluate"],
         description="Certifies every image of a data set with every method from one sampling pass per sigma and keeps "
         "votes, certificates and a table in a run folder. Started again with the same settings it goes on where it "
         "stopped; with others it refuses. Exit codes: 2 bad input, 3 some images were left out, 4 nobody is left who "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from certiseg.archive import write_atomically
+from certiseg.cli import COMMANDS
 from certiseg.errors import InputError
 from certiseg.hierarchy import ROOT, flat_hierarchy, load_hierarchy
 from certiseg.render.figures import figure_bytes
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "hierarchy",
-        help="show, check or begin a class hierarchy",
+        help=COMMANDS["hierarchy"],
         description="Class hierarchies: trees over the classes of a model.",
         epilog="example: certiseg hierarchy show cityscapes --png cityscapes.png",
     )

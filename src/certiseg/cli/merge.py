@@ -8,6 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from certiseg.cli import COMMANDS
 from certiseg.cli.evaluate import show_run
 from certiseg.errors import InputError
 
@@ -15,7 +16,7 @@ from certiseg.errors import InputError
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "merge",
-        help="join the shards of a run",
+        help=COMMANDS["merge"],
         description="Joins run folders of `certiseg evaluate --shard` into the folder that one run would have made, "
         "byte for byte. The manifests must be the same, and every image must be in exactly one folder. Files are "
         "linked where the disk allows it, so that nothing is stored twice. Exit code 3 if some images were left out.",

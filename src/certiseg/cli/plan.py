@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_settings, add_sigma, image_size
 from certiseg.cli.threat import add_threat_options, settle_threat, settle_threat_alone
 from certiseg.errors import InputError
@@ -19,7 +20,7 @@ from certiseg.words import rounded_down
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="what an image size, n, tau and alpha can certify",
+        help=COMMANDS["plan"],
         description="For an image size: the least n that can certify anything, the misses allowed at a given n, "
         "the radius R and what it means in grey levels. With --risk: how many labelled images a promise about the "
         "truth needs.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from certiseg.archive import write_atomically
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import channel_numbers
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "report",
-        help="a run or a certificate as one HTML file",
+        help=COMMANDS["report"],
         description="Writes one HTML file that needs nothing else: what is promised, the settings, every table and "
         "figure, and a gallery of the images. RUN may also be a certificate file of `certiseg certify`. Runs and "
         "certificates keep no photographs; --root or --image shows them too. Several runs, of different data sets, "

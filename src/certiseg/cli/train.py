@@ -6,6 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_settings, settings_of
 from certiseg.training.config import TrainConfig
 
@@ -33,7 +34,7 @@ def add_parser(subparsers: Subparsers) -> None:
     """Register `train`; its options are the fields of TrainConfig."""
     parser = subparsers.add_parser(
         "train",
-        help="train a network under noise",
+        help=COMMANDS["train"],
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

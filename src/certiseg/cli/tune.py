@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from certiseg.cli import COMMANDS
 from certiseg.errors import InputError
 from certiseg.hierarchy import check_thresholds
 
@@ -22,7 +23,7 @@ _SHOWN = ("cig", "ccig", "abstain", "accuracy")
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "tune",
-        help="choose the thresholds of adaptive on a run",
+        help=COMMANDS["tune"],
         description="Tries every threshold function of a grid on the stored votes of a run, without the model, in one "
         "pass per image. The choice is made on the first images and reported on the others, where the certificate "
         "holds as it stands. Writes tables and the plot over n into RUN/analysis.",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from certiseg.archive import read_archive
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_preparation_options, model_choice
 from certiseg.errors import InputError
 from certiseg.verify import CERTIFICATE_VERSION, verify
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "verify",
-        help="check certificates, or a whole run, by recomputing them independently",
+        help=COMMANDS["verify"],
         description="Recomputes a certificate from its stored votes and settings with code that shares nothing with "
         "the code that made it. With --model and --image every vote is drawn again from the seed and compared bit for "
         "bit. Of a run folder every file is checked: whether it is as it was written and to which image and run it "

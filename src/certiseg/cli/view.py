@@ -6,6 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
+from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_model_options, model_and_hierarchy
 from certiseg.errors import InputError
 from certiseg.models.settings import ModelChoice, ModelSettings
@@ -16,7 +17,7 @@ from certiseg.viewer.server import address, check_token, open_socket, serve
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "view",
-        help="look at a run in the browser",
+        help=COMMANDS["view"],
         description="Opens a run as a local web page: every image with its certified maps, sliders that certify its "
         "stored votes again, what is known about each pixel. A second run is shown beside it, on the images that both "
         "have. Images dropped onto the page are certified with the (first) run's model. Needs "

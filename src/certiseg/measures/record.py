@@ -19,12 +19,16 @@ from certiseg.kernels.measures import region_hits, target_matches
 from certiseg.measures.measure import Measure, pack, unpack
 from certiseg.measures.region import Region
 
+Values = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+
 
 class Reader:
     """Reads all measures from label maps in one pass: regions that measures share are counted once."""
 
     def __init__(self, measures: Sequence[Measure]) -> None:
         self.measures = tuple(measures)
+        self.compared = tuple(measure for measure in self.measures if measure.targets is not None)
+        """Those that compare the whole map with targets."""
         parts: dict[tuple[bytes, bytes], int] = {}
         regions: list[Region] = []
         members: list[NDArray[np.bool_]] = []
@@ -43,18 +47,29 @@ class Reader:
         self.offsets = np.cumsum([0, *(len(region.runs) for region in regions)])
         self.members = np.array(members, np.uint8).reshape(len(regions), -1) if regions else np.empty((0, 0), np.uint8)
 
-    def read(self, labels: NDArray[np.integer]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    def read(self, labels: NDArray[np.integer]) -> Values:
         """Numerators and denominators (D, M) of label maps (D, H, W)."""
         flat = np.ascontiguousarray(labels).reshape(len(labels), -1)
         hits = np.zeros((len(flat), len(self.members)), np.int64)
         if len(self.members):
             region_hits(flat, self.runs, self.offsets, self.members, hits)
-        shape = len(flat), len(self.measures)
+        matches = np.zeros((len(flat), len(self.compared)), np.int64)
+        for place, measure in enumerate(self.compared):
+            assert measure.targets is not None
+            assert measure.table is not None
+            found = np.empty(len(flat), np.int64)
+            target_matches(flat, measure.targets.reshape(-1), measure.table.view(np.uint8), found)
+            matches[:, place] = found
+        return self.values_of(hits, matches)
+
+    def values_of(self, hits: NDArray[np.int64], matches: NDArray[np.int64]) -> Values:
+        """Numerators and denominators from the hits in regions (D, P) and the matches of compared maps (D, T)."""
+        shape = len(hits), len(self.measures)
         numerators, denominators = np.empty(shape, np.uint32), np.empty(shape, np.uint32)
+        compared = iter(matches.T)
         for index, (measure, (inside, outer)) in enumerate(zip(self.measures, self.places, strict=True)):
-            if measure.targets is not None and measure.table is not None:
-                found, beyond = np.empty(len(flat), np.int64), np.zeros(len(flat), np.int64)
-                target_matches(flat, measure.targets.reshape(-1), measure.table.view(np.uint8), found)
+            if measure.targets is not None:
+                found, beyond = next(compared), np.zeros(len(hits), np.int64)
             else:
                 found, beyond = hits[:, inside], hits[:, outer]
             numerators[:, index], denominators[:, index] = measure.fraction(found, beyond)
@@ -89,7 +104,8 @@ class Record:
             raise InputError(f"measures must be of {height}x{width} pixels and {classes} classes, got others")
 
     @cached_property
-    def _reader(self) -> Reader:
+    def reader(self) -> Reader:
+        """What reads the measures from label maps."""
         return Reader(self.measures)
 
     @property
@@ -105,12 +121,16 @@ class Record:
 
     def add(self, draws: Sequence[int], labels: NDArray[np.integer]) -> None:
         """Enter the values of draws; labels: (draws, H, W)."""
+        self.enter(draws, self.reader.read(labels))
+        if self.maps is not None:
+            for draw, label_map in zip(draws, labels, strict=True):
+                self.maps[draw] = _deflate(label_map, self.shape[2])
+
+    def enter(self, draws: Sequence[int], values: Values) -> None:
+        """Enter values that were read elsewhere."""
         rows = list(draws)
         self._require_new(rows)
-        self.numerators[rows], self.denominators[rows] = self._reader.read(labels)
-        if self.maps is not None:
-            for draw, label_map in zip(rows, labels, strict=True):
-                self.maps[draw] = _deflate(label_map, self.shape[2])
+        self.numerators[rows], self.denominators[rows] = values
 
     def unite(self, other: Record) -> None:
         """Take over the draws of another record of the same measures; one that both hold is refused."""

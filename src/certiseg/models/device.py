@@ -30,6 +30,8 @@ def move(segmenter: Segmenter, device: str, number: int = 0) -> Segmenter:
         return segmenter
     try:
         chosen = torch.device(device)
+        if chosen.type == "cuda":
+            keep_exact()
         if chosen.type == "cuda" and chosen.index is None and torch.cuda.device_count():
             chosen = torch.device("cuda", number % torch.cuda.device_count())
         for part in (segmenter.model, segmenter.denoising and segmenter.denoising.denoiser):
@@ -38,6 +40,16 @@ def move(segmenter: Segmenter, device: str, number: int = 0) -> Segmenter:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise _unknown(device, error) from None
     return segmenter
+
+
+def keep_exact() -> None:
+    """No arithmetic of fewer bits that nobody asked for, and no algorithm that depends on chance or on a short race."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
 
 
 def _unknown(device: str, error: Exception) -> InputError:
