@@ -1,5 +1,6 @@
 """Runs: one pass for everything, the same bytes however often they are killed, and scores that pool."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -280,7 +281,7 @@ for line in sys.stdin:
         continue
     print(os.getpid(), flush=True)
     images = Images(6)
-    manifest, model = make_manifest(images, sigmas=(0.1,))
+    manifest, model = make_manifest(images, sigmas=(0.1,), **{changes!r})
     progress = Progress()
     progress.show = lambda: print("more", flush=True)
     evaluate_dataset(RunFolder(line.strip()), manifest, images, model, progress=progress)
@@ -289,10 +290,10 @@ for line in sys.stdin:
 """
 
 
-@pytest.fixture
-def starter():
+@contextlib.contextmanager
+def starting(**changes):
     """A process that has everything loaded and forks one that evaluates for every folder it reads."""
-    code = STARTER.format(tests=str(Path(__file__).parents[2]))
+    code = STARTER.format(tests=str(Path(__file__).parents[2]), changes=changes)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": {**os.environ, "OMP_NUM_THREADS": "1"}}
     with subprocess.Popen([sys.executable, "-c", code], text=True, **pipes) as process:
         yield process
@@ -314,11 +315,15 @@ def run_child(starter, folder, *, kill_after=None):
     return calls
 
 
-def test_killed_ten_times_and_resumed_gives_the_same_bytes_with_fewer_calls(starter, tmp_path):
+@pytest.mark.parametrize(
+    "changes", [{}, {"settings": ((160, 0.75),), "test": "anytime", "stop_undecided": 0.1}], ids=["all n", "stopped"]
+)
+def test_killed_ten_times_and_resumed_gives_the_same_bytes_with_fewer_calls(changes, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    calls = run_child(starter, whole)
-    chooser = random.Random(0)
-    for _ in range(10):
-        assert run_child(starter, killed, kill_after=chooser.randrange(5, 90)) is None
-    assert run_child(starter, killed) < calls
+    with starting(**changes) as starter:
+        calls = run_child(starter, whole)
+        chooser = random.Random(0)
+        for _ in range(10):
+            assert run_child(starter, killed, kill_after=chooser.randrange(5, 90)) is None
+        assert run_child(starter, killed) < calls
     assert hashes(killed) == hashes(whole)
