@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import certiseg as cs
 from certiseg.models.synthetic import SyntheticSegmenter
 from certiseg.stats.anytime import anytime_test
-from certiseg.stopping import Standing, UndecidedRule
+from certiseg.stopping import EveryRule, MeasureRule, Standing, UndecidedRule, looks
 
 SETTINGS: dict[str, Any] = {"method": "segcertify", "tau": 0.75, "alpha": 0.05}
 
@@ -74,3 +75,28 @@ def test_other_rules_are_recorded_by_name() -> None:
     assert votes.n == 30
     assert "lambda" in votes.provenance["stop"]["rule"]
     assert "stop" not in cs.sample(model, model.image, sigma=0.25, n=3).provenance
+
+
+def test_every_rule_must_be_content_each_with_its_own_tau_and_method() -> None:
+    votes = votes_with([100, 100, 84, 0], 100)
+    content = UndecidedRule(0.25, 1000, settings=SETTINGS)
+    strict = UndecidedRule(0.2, 1000, settings=SETTINGS)
+    elsewhere = UndecidedRule(0.2, 1000, settings=SETTINGS | {"tau": 0.9})
+    assert EveryRule((content, content))(votes)
+    assert elsewhere(votes), "at tau 0.9 the third pixel is hopeless"
+    assert not EveryRule((content, strict))(votes)
+    assert not EveryRule((strict, elsewhere))(votes)
+    assert EveryRule((content, elsewhere))(votes)
+    with pytest.raises(cs.InputError, match="measures"):
+        EveryRule((content, MeasureRule(0.1, 1000)))(votes)
+    assert [rule["share"] for rule in EveryRule((content, strict)).rule["of"]] == [0.25, 0.2]
+
+
+@pytest.mark.parametrize("n_max", [1, 63, 64, 65, 200, 1000, 65535])
+def test_looks_rise_to_n_max_and_are_never_far_apart(n_max: int) -> None:
+    found = looks(n_max)
+    assert found[0] == min(64, n_max)
+    assert found[-1] == n_max
+    assert all(0 < b - a <= max(32, a / 9) for a, b in pairwise(found))
+    assert all(look % 32 == 0 for look in found[:-1]), "no batch of 1, 2, ..., 32 ends half full"
+    assert len(found) < 100

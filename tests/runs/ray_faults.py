@@ -55,10 +55,10 @@ class Watched(Progress):
         self.watch(self.engine, draws)
 
 
-def run(cluster, path, build=build, *, watch=None, **options):
+def run(cluster, path, build=build, *, watch=None, changes=None, **options):
     """The run on the cluster, watched with its engine after each task; returns the engine, closed."""
     images = Images(IMAGES)
-    manifest = manifest_of(images, sigmas=(0.1,))
+    manifest = manifest_of(images, **{"sigmas": (0.1,)} | (changes or {}))
     engine = RayPool(build, manifest, EngineSettings(engine="ray", address=cluster.address, **options))
     progress = Watched(engine, watch or (lambda *_: None))
     try:
@@ -80,6 +80,31 @@ def test_a_killed_and_a_hanging_worker_change_no_byte(cluster, expected, tmp_pat
     assert sum(engine.losses.values()) >= 2
     assert sum(engine.places.values()) == DRAWS
     assert hashes(tmp_path / "run") == expected
+
+
+STOPS = {"settings": ((200, 0.75), (200, 0.6)), "test": "anytime", "stop_undecided": 0.05}
+
+
+@pytest.mark.parametrize("draws_per_task", [None, 11])
+def test_images_that_stop_early_end_at_the_same_draw_whoever_is_killed(cluster, draws_per_task, tmp_path):
+    images = Images(IMAGES)
+    expected = plain_run(tmp_path / "here", images, manifest_of(images, sigmas=(0.1,), **STOPS))
+    ends = {RunFolder(tmp_path / "here").draws(name)[0.1] for name in images.names}
+    assert max(ends) < 200
+    assert len(ends) > 1
+    cluster.add_node()
+    cluster.wait_for(2)
+    trouble = tmp_path / "trouble"
+    trouble.mkdir()
+    (trouble / "kill").touch()
+    (trouble / "hang").touch()
+    faulty = partial(build, trouble=str(trouble), pause=0.02)
+    engine = run(cluster, tmp_path / "run", faulty, changes=STOPS, timeout=20.0, draws_per_task=draws_per_task)
+    assert list(trouble.iterdir()) == []
+    assert sum(engine.losses.values()) >= 2
+    assert hashes(tmp_path / "run") == expected
+    least = sum(RunFolder(tmp_path / "here").drawn(name) for name in images.names)
+    assert least <= sum(engine.places.values()) < least + 32 * IMAGES, "at most a block of each image is drawn in vain"
 
 
 def test_a_node_that_leaves_and_one_that_joins_change_no_byte(cluster, expected, tmp_path):

@@ -14,12 +14,16 @@ import pytest
 
 import certiseg as cs
 from certiseg import threats
+from certiseg.analysis.tables import gain_table, score_table
+from certiseg.analysis.thresholds import search_thresholds
+from certiseg.report.run_report import run_report
 from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.local import Processes
 from certiseg.runs.looks import looks_of, rule_of
 from certiseg.runs.manifest import KIND, load_manifest
 from certiseg.runs.merge import merge_runs
+from certiseg.runs.pooling import ScoredRun
 from certiseg.runs.progress import Progress
 from certiseg.runs.run import Run
 from certiseg.runs.sealed import write_sealed
@@ -28,6 +32,9 @@ from certiseg.runs.task import Answer, Engine, Task
 from certiseg.runs.verify import verify_run
 from certiseg.runs.worker import Worker
 from certiseg.settings import stored
+from certiseg.stopping import MeasureRule, UndecidedRule
+from certiseg.viewer.choice import command, role
+from certiseg.viewer.run_reader import RunReader
 from tests.runs.small import Images, build, hashes, manifest_of, plain_run
 
 IMAGES = Images(4)
@@ -134,6 +141,21 @@ def test_images_end_where_little_is_undecided_and_not_before(finished: RunFolder
     assert len(ends) > 1, "images of different n, or this shows little"
 
 
+def test_a_run_asks_for_every_method_and_tau_and_for_its_measures() -> None:
+    manifest = manifest_of(IMAGES, **STOPS | {"objects": ("vehicle",), "family": "dataset"})
+    rule = rule_of(manifest, 0.3)
+    assert rule is not None
+    pixels = [each for each in rule.rules if isinstance(each, UndecidedRule)]
+    asked = {(each.settings["method"], each.settings["tau"], each.settings["alpha"]) for each in pixels}
+    methods = ("segcertify", "level", "nested", "sets")
+    assert asked == {(method, tau, manifest.alpha / 4) for method in methods for tau in (0.75, 0.6)}
+    measures = [each for each in rule.rules if isinstance(each, MeasureRule)]
+    assert [(each.tau, each.alpha) for each in measures] == [(0.75, manifest.alpha / 4), (0.6, manifest.alpha / 4)]
+    assert {each.share for each in rule.rules} == {0.06}
+    assert {each.n_max for each in rule.rules} == {200}
+    assert rule_of(manifest_of(IMAGES), 0.1) is None
+
+
 def read(name: str) -> Any:
     return IMAGES[IMAGES.names.index(name)].image
 
@@ -209,6 +231,30 @@ def test_progress_counts_what_is_spared_and_expects_as_much_of_the_rest(tmp_path
     again = Progress()
     evaluate_dataset(RunFolder(tmp_path), manifest, IMAGES, build(0), progress=again)
     assert (again.found_draws, again.draws, again.draws_left) == (progress.new_draws, progress.new_draws, 0)
+
+
+def test_tables_report_viewer_and_tune_know_that_images_have_different_n(finished: RunFolder) -> None:
+    manifest, run = finished.manifest, ScoredRun(finished)
+    setting = manifest.each_setting()[0]
+    made = [finished.draws(name)[0.1] for name in finished.finished()]
+    shown = f"{sum(made) / 4:.0f} ({min(made)} to {max(made)})"
+    for table in (score_table(run), gain_table(run)):
+        assert next(row for row in table.rows if row.get("sigma") == 0.1)["stopped"] == shown
+        assert "draws" in [column.head for column in table.columns]
+    page = run_report(finished, images=2)
+    assert f"{min(made)} to {max(made)}" in page
+    assert "n up to 200" in page
+    assert "n = 200" not in page.replace("sigma = 0.1, n up to 200", "")
+    search = search_thresholds(finished, setting, functions=[(0.0, 0.1, 0.2)])
+    flat = search.sums(0, slice(None)).scores()
+    assert flat.abstain == run.sums("segcertify", setting).scores().abstain, "each image against its own n"
+    reader = RunReader(finished)
+    for name in finished.finished():
+        votes = reader.votes(name, 0.1, 200)
+        certificate = finished.certificate(name, setting, "segcertify")
+        assert votes.n == finished.draws(name)[0.1]
+        assert role(certificate, reader.fixed(name, votes)) == {"role": "promise", "differs": []}
+    assert "--setting 200:0.75 --stop-undecided 0.06" in command(reader, name, certificate, selection=[], model=[])
 
 
 # -- no way around the anytime test ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.analysis.drawing import method_name, setting_text
+from certiseg.analysis.drawing import method_name
 from certiseg.analysis.exports import Column, Table, without_nan
 from certiseg.analysis.visual import show_certificate
 from certiseg.hierarchy import VOID
@@ -49,7 +49,7 @@ def boundary_table(run: ScoredRun, setting: Setting, *, draws: int = 1000) -> Ta
                 row |= {f"{key}_gain": float(relative_gain(row[key], getattr(flat, key))) for key in ("cig", "abstain")}
             rows.append(without_nan(row))
     note = f"{run.describe()} Boundary: another label within 10 pixels. {brackets(len(run.images), draws)}"
-    return Table(f"Boundary and other pixels, {setting_text(setting)}", note, _COLUMNS, tuple(rows))
+    return Table(f"Boundary and other pixels, {run.manifest.words(setting)}", note, _COLUMNS, tuple(rows))
 
 
 def draw_example(folder: RunFolder, name: str, setting: Setting, *, method: str) -> Figure:

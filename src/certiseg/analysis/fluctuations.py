@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.analysis.drawing import setting_text
 from certiseg.analysis.exports import Column, Table
 from certiseg.hierarchy import ROOT, VOID
 from certiseg.render.colours import BLUE, ORANGE
@@ -38,7 +37,7 @@ def fluctuation_table(folder: RunFolder, setting: Setting, *, first: int = 40, m
     counted = count_abstained_sets(folder, setting, names)
     covers = {classes: tree.cover(classes) for classes in counted}
     pixels = counted.total()
-    title = f"Class sets where SegCertify abstains, {setting_text(setting)}"
+    title = f"Class sets where SegCertify abstains, {folder.manifest.words(setting)}"
     if not pixels:
         return Table(title, f"SegCertify abstained nowhere in {len(names)} images.", _COLUMNS, ())
     rows = tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from certiseg.analysis.drawing import draw_shares, method_name, setting_text
+from certiseg.analysis.drawing import draw_shares, method_name
 from certiseg.analysis.exports import Column, Table
 from certiseg.runs.pooling import ScoredRun
 from certiseg.runs.settings import Setting
@@ -31,7 +31,7 @@ def level_table(run: ScoredRun, setting: Setting) -> Table:
         if certified or gone
     ]
     note = f"{run.describe()} Nested counts its abstentions at the coarsest level; label sets have no level."
-    return Table(f"Pixels per level, {setting_text(setting)}", note, _COLUMNS, tuple(rows))
+    return Table(f"Pixels per level, {run.manifest.words(setting)}", note, _COLUMNS, tuple(rows))
 
 
 def draw(table: Table) -> Figure:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certiseg.analysis.drawing import setting_text
 from certiseg.analysis.exports import Column, Table
 from certiseg.render.colours import BLUE, SKY
 from certiseg.render.figures import new_figure
@@ -66,7 +65,7 @@ def recall_table(folder: RunFolder, setting: Setting) -> Table:
     )
     columns += tuple(Column(f"recall_{level:g}", f"certified >= {level:g}", "percent") for level in LEVELS)
     note = f"Certified: more than half of the noisy predictions label so much of the true object. {note_of(folder)}"
-    return Table(f"Certified recall, {setting_text(setting)}", note, columns, tuple(rows))
+    return Table(f"Certified recall, {folder.manifest.words(setting)}", note, columns, tuple(rows))
 
 
 def precision_table(folder: RunFolder, setting: Setting) -> Table:
@@ -82,7 +81,7 @@ def precision_table(folder: RunFolder, setting: Setting) -> Table:
                 rows.append({"label": label, "what": what, "objects": len(some), "real": real})
     columns: tuple[Column, ...] = (Column("label", "label"), Column("what", "objects of the candidate map"))
     columns += (Column("objects", "number", "count"), Column("real", f"real (IoU >= {REAL:g})", "percent"))
-    return Table(f"Certified precision, {setting_text(setting)}", note_of(folder), columns, tuple(rows))
+    return Table(f"Certified precision, {folder.manifest.words(setting)}", note_of(folder), columns, tuple(rows))
 
 
 def image_table(folder: RunFolder, setting: Setting) -> Table:
@@ -95,7 +94,7 @@ def image_table(folder: RunFolder, setting: Setting) -> Table:
     columns: tuple[Column, ...] = (Column("measure", "certified, per image"), Column("images", "images", "count"))
     columns += tuple(Column(key, head, "score") for key, head in heads.items())
     note = f"Elsewhere: known pixels more than 10 from every true object of the label. {note_of(folder)}"
-    return Table(f"Bounds of whole images, {setting_text(setting)}", note, columns, tuple(rows))
+    return Table(f"Bounds of whole images, {folder.manifest.words(setting)}", note, columns, tuple(rows))
 
 
 def _by_measure(folder: RunFolder, setting: Setting) -> Iterator[tuple[str, list[float]]]:

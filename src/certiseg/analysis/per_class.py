@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.analysis.drawing import method_name, setting_text
+from certiseg.analysis.drawing import method_name
 from certiseg.analysis.exports import Column, Table
 from certiseg.render.colours import BLUE, FAINT, GREEN, INK, RED
 from certiseg.render.figures import new_figure, plain_text
@@ -53,7 +53,7 @@ def class_table(run: ScoredRun, method: str, setting: Setting) -> Table:
     overall = {"name": OVERALL, "pixels": int(pixels.sum()), "cig": ours.ccig - theirs.ccig}
     overall |= {"right": ours.accuracy, "wrong": ours.wrong}
     overall["certified"] = 100 * (theirs.class_abstain - ours.class_abstain)
-    title = f"{method_name(method)} against {method_name(BASELINE)} by class, {setting_text(setting)}"
+    title = f"{method_name(method)} against {method_name(BASELINE)} by class, {run.manifest.words(setting)}"
     return Table(title, run.describe(), _COLUMNS, (overall, *rows))
 
 

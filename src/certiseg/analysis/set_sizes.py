@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certiseg.analysis.drawing import draw_shares, method_name, setting_text
+from certiseg.analysis.drawing import draw_shares, method_name
 from certiseg.analysis.exports import Column, Table
 from certiseg.hierarchy import VOID
 from certiseg.runs.folder import RunFolder
@@ -45,7 +45,7 @@ def set_size_table(folder: RunFolder, method: str, setting: Setting, *, note: st
         for s in sizes
     ]
     rows.append({"size": "abstained", "share": certified[0] / pixels, "wrong": None})
-    title = f"{method_name(method)} by size of the certified set, {setting_text(setting)}"
+    title = f"{method_name(method)} by size of the certified set, {folder.manifest.words(setting)}"
     return Table(title, note, _COLUMNS, tuple(rows))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from certiseg.analysis.drawing import method_name
 from certiseg.analysis.exports import Column, Table, without_nan
@@ -40,8 +41,7 @@ def score_table(
     rows = [without_nan({"method": UNCERTIFIED, "name": UNCERTIFIED} | model)]
     for setting in settings or run.manifest.each_setting():
         for method in run.manifest.methods:
-            row = setting_cells(setting, run.manifest) | {"method": method, "name": method_name(method)}
-            row["role"] = run.manifest.role(method, setting)
+            row = _cells(run, setting, method) | {"role": run.manifest.role(method, setting)}
             rows.append(without_nan(row | run.sums(method, setting).row(SCORES, draws=draws, seed=seed)))
     named = (Column("name", "method"), Column("role", "what it is"))
     columns = (*_setting_columns(run), *named, *(score_column(name) for name in SCORES))
@@ -55,7 +55,7 @@ def gain_table(run: ScoredRun, *, settings: Sequence[Setting] | None = None, dra
     for setting in settings or run.manifest.each_setting():
         baseline = run.sums(BASELINE, setting)
         for method in (m for m in run.manifest.methods if m != BASELINE):
-            row = setting_cells(setting, run.manifest) | {"method": method, "name": method_name(method)}
+            row = _cells(run, setting, method)
             gains = run.sums(method, setting).compared(baseline, GAINS, relative_gain, draws=draws, seed=seed)
             for score, gain in gains.items():
                 row |= interval_cells(f"{score}_gain", gain)
@@ -68,7 +68,15 @@ def gain_table(run: ScoredRun, *, settings: Sequence[Setting] | None = None, dra
 
 def _setting_columns(run: ScoredRun) -> tuple[Column, ...]:
     along = () if run.manifest.threat.law == "none" else (Column("covered", "certified for"),)
-    return (*SETTING_COLUMNS, *along)
+    stops = () if run.manifest.stop_undecided is None else (Column("stopped", "draws"),)
+    return (*SETTING_COLUMNS, *stops, *along)
+
+
+def _cells(run: ScoredRun, setting: Setting, method: str) -> dict[str, Any]:
+    """What a row says about its setting and method, and about the draws of images that were stopped early."""
+    made = run.draws(setting.sigma)
+    stopped = {"stopped": f"{made['draws']:.0f} ({made['draws_least']} to {made['draws_most']})"} if made else {}
+    return setting_cells(setting, run.manifest) | {"method": method, "name": method_name(method)} | stopped
 
 
 def score_column(name: str) -> Column:

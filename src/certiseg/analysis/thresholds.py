@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certiseg.analysis.drawing import MARKERS, save_figure, setting_text
+from certiseg.analysis.drawing import MARKERS, save_figure
 from certiseg.analysis.exports import Column, Table
 from certiseg.analysis.grid import PAPER_VALUES, GridSums, make_grid, non_decreasing, sum_grid
 from certiseg.analysis.tables import score_column
@@ -48,6 +48,8 @@ class ThresholdSearch:
     images: tuple[str, ...]
     each: tuple[GridSums, ...]
     """By image."""
+    words: str
+    """The setting as titles say it."""
     choose_on: int
     """The first so many images decide, so that neighbouring frames of a video mostly stay together."""
     by: str
@@ -107,13 +109,14 @@ def search_thresholds(
     grid = make_grid([FLAT, *functions], tree.num_levels)
     if len(grid.functions) < 2:
         raise InputError("grid must have a function with a threshold; a hierarchy of one level has nothing to tune")
-    test = (binomial_test if manifest.test == "fixed" else anytime_test)(setting.n, setting.tau)
+    make = binomial_test if manifest.test == "fixed" else anytime_test
     options: dict[str, Any] = {"alpha": manifest.alpha_per_image, "correction": manifest.correction, "k": manifest.k}
     each = []
     for name in images:
-        each.append(sum_grid(folder.votes(name, setting), tree, folder.label(name), grid, test, **options))
+        votes = folder.votes(name, setting)
+        each.append(sum_grid(votes, tree, folder.label(name), grid, make(votes.n, setting.tau), **options))
         progress(1)
-    return ThresholdSearch(setting, images, tuple(each), choose_on, by)
+    return ThresholdSearch(setting, images, tuple(each), manifest.words(setting), choose_on, by)
 
 
 def search_over_n(folder: RunFolder, *, sigma: float, tau: float, **options: Any) -> list[ThresholdSearch]:
@@ -149,7 +152,7 @@ def to_table(search: ThresholdSearch, *, promise: str, most: int | None = None, 
         f"Ordered by {search.by} on the first {search.choose_on} images (choice); the other columns are of the {rest} "
         f"others, which were not used for the choice; {promise}. {brackets(rest, draws)}"
     )
-    return Table(f"Threshold functions, {setting_text(search.setting)}", note, tuple(columns), tuple(rows))
+    return Table(f"Threshold functions, {search.words}", note, tuple(columns), tuple(rows))
 
 
 def draw(searches: Sequence[ThresholdSearch], *, most: int = 6) -> Figure:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from certiseg.analysis.drawing import method_name, setting_text
+from certiseg.analysis.drawing import method_name
 from certiseg.analysis.exports import Column, Table
 from certiseg.analysis.thresholds import ThresholdSearch, name_of, rank_functions
 from certiseg.runs.pooling import ImageSums, Interval, ScoredRun, brackets, interval_cells
@@ -43,6 +43,8 @@ class TunedComparison:
     parts: tuple[int, int]
     """Images of the first part and of the second."""
     hindsight: tuple[float, ...]
+    words: str
+    """The setting as titles say it."""
     note: str
 
     def difference(self, method: str, score: str, *, against: str = TUNED, draws: int = 1000) -> Interval:
@@ -72,6 +74,7 @@ def compare_with_tuned(run: ScoredRun, search: ThresholdSearch) -> TunedComparis
         (search.functions[first], search.functions[second]),
         (half, count - half),
         search.functions[whole],
+        search.words,
         run.describe(),
     )
 
@@ -92,7 +95,7 @@ def to_table(found: TunedComparison, *, draws: int = 1000) -> Table:
         f"each chosen by CIG on the other part. In hindsight: {name_of(found.hindsight)}, the best of the grid on "
         f"these images, which is no certificate. {brackets(first + second, draws)}"
     )
-    return Table(f"Against tuned thresholds, {setting_text(found.setting)}", note, _COLUMNS, tuple(rows))
+    return Table(f"Against tuned thresholds, {found.words}", note, _COLUMNS, tuple(rows))
 
 
 def shown_name(method: str) -> str:

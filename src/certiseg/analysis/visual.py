@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certiseg.analysis.drawing import method_name, setting_text
+from certiseg.analysis.drawing import method_name
 from certiseg.analysis.images import scores_in_words
 from certiseg.certificate import Certificate
 from certiseg.hierarchy import ROOT, VOID
@@ -43,7 +43,7 @@ def draw(folder: RunFolder, name: str, setting: Setting, *, methods: Sequence[st
     for place in places[2 + len(methods) :]:
         place.set_axis_off()
     vertex_legend(figure, tree, seen, also=[MIXED] if ROOT in vertices else [])
-    figure.suptitle(f"{name}, {setting_text(setting)}", fontsize=12)
+    figure.suptitle(f"{name}, {folder.manifest.words(setting)}", fontsize=12)
     return figure
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from certiseg.analysis.drawing import method_name, setting_text
+from certiseg.analysis.drawing import method_name
 from certiseg.analysis.images import ImageScores, by_gain, image_scores
 from certiseg.analysis.pieces import main_methods
 from certiseg.render.colours import (
@@ -72,7 +72,7 @@ def gallery(
         progress(1)
     which = f": those with the largest and the smallest gain of {method_name(leading)}" if leading else ""
     note = f"{len(chosen)} of {len(scores)} images{which if len(chosen) < len(scores) else ''}."
-    note += f" {setting_text(setting)}. White: abstained."
+    note += f" {folder.manifest.words(setting)}. White: abstained."
     colours = [
         *zip(palette(tree).tolist(), tree.vertices, strict=True),
         (ABSTAIN_COLOUR, "abstained"),

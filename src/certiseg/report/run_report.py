@@ -13,7 +13,7 @@ from certiseg.report.gallery import Photographs, gallery
 from certiseg.report.page import Section, figure, page, part, table
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.manifest import Manifest
-from certiseg.runs.pooling import ScoredRun
+from certiseg.runs.pooling import ScoredRun, draws_words
 from certiseg.runs.settings import Setting
 from certiseg.words import agreement_words
 
@@ -42,7 +42,7 @@ def run_report(
     run = ScoredRun(folder)
     sections = [
         Section("promise", "What is promised", _promise(folder, run)),
-        Section("settings", "Settings", part("facts", _settings(folder)) + part("left_out", folder.left_out())),
+        Section("settings", "Settings", part("facts", _settings(folder, run)) + part("left_out", folder.left_out())),
     ]
     for piece in all_pieces(folder, setting):
         sections.append(Section(piece.stem, piece.title, _body(piece)))
@@ -51,7 +51,7 @@ def run_report(
         body = gallery(folder, run, setting, most=images, photograph=photograph, progress=lambda _: progress("gallery"))
         sections.append(Section("gallery", "Gallery", body))
     method, of_promise = manifest.promised
-    promise = f"{method_name(method)} at {of_promise.words}, {manifest.guarantee()}"
+    promise = f"{method_name(method)} at {manifest.words(of_promise)}, {manifest.guarantee()}"
     subtitle = f"{manifest.model} on {len(run.images)} images; promise: {promise}"
     return page(f"certiseg: {manifest.dataset}", subtitle, sections)
 
@@ -72,17 +72,17 @@ def _promise(folder: RunFolder, run: ScoredRun) -> Markup:
         else f"The run as a whole: {manifest.guarantee()}."
     )
     others = (
-        f"The promise is {method_name(method)} at {setting.words}, named before the first draw. The run shows "
-        f"{len(manifest.methods)} methods at {len(manifest.each_setting())} settings from the same draws: all but the "
-        "promise are a comparison, and thresholds or settings picked from this page are exploration."
+        f"The promise is {method_name(method)} at {manifest.words(setting)}, named before the first draw. The run "
+        f"shows {len(manifest.methods)} methods at {len(manifest.each_setting())} settings from the same draws: all "
+        "but the promise are a comparison, and thresholds or settings picked from this page are exploration."
     )
     return part("promise", f"{PLAIN}\n{claim}\n{found}") + part("paragraphs", f"{family}\n{others}")
 
 
-def _settings(folder: RunFolder) -> list[tuple[str, str]]:
+def _settings(folder: RunFolder, run: ScoredRun) -> list[tuple[str, str]]:
     manifest = folder.manifest
     settings = ", ".join(
-        f"sigma {s.sigma:g}, n {s.n}, tau {s.tau:g} ({manifest.extent(s)})" for s in manifest.each_setting()
+        f"{manifest.words(s).replace(' = ', ' ')} ({manifest.extent(s)})" for s in manifest.each_setting()
     )
     threat = [] if manifest.threat.law == "none" else [("threat", f"{manifest.threat.describe()}, {_places(manifest)}")]
     return [
@@ -97,12 +97,23 @@ def _settings(folder: RunFolder) -> list[tuple[str, str]]:
         ("alpha", f"{manifest.alpha:g} per {'image' if manifest.family == 'image' else 'run'}"),
         ("correction", manifest.correction + (f", k = {manifest.k}" if manifest.correction == "kfwer" else "")),
         ("test", manifest.test),
+        *_stopping(run),
         ("selection draws n0", str(manifest.n0)),
         ("seed", str(manifest.seed)),
         ("hierarchy", f"{manifest.tree.name}, {manifest.tree.size}"),
         ("backend", f"{manifest.backend} on {manifest.device}, {manifest.threads} threads"),
         ("versions", ", ".join(f"{name} {version}" for name, version in manifest.versions.items()) or "not recorded"),
     ]
+
+
+def _stopping(run: ScoredRun) -> list[tuple[str, str]]:
+    """What stopped the draws, and where; nothing where n is fixed."""
+    manifest = run.manifest
+    if manifest.stop_undecided is None:
+        return []
+    made = [f"sigma {sigma:g}: {draws_words(run.draws(sigma))}" for sigma in manifest.sigmas]
+    rule = f"as soon as at most {manifest.stop_undecided:.3g} of an image is undecided, for every method and tau"
+    return [("drawing stops", rule), ("draws per image", "; ".join(made))]
 
 
 def _places(manifest: Manifest) -> str:

@@ -151,7 +151,9 @@ def command(
     if is_upload(name):
         words = ["certiseg", "certify", str(reader.upload_path(name, ".png")), *typed(settings)]
         return shlex.join([*words, *typed(sampling, without=OF_VOTES), *model, "--out", "certified"])
-    words = ["certiseg", "evaluate", *selection, "--setting", f"{n}:{settings.tau!r}"]
+    stops = [] if manifest.stop_undecided is None else ["--stop-undecided", repr(manifest.stop_undecided)]
+    n = max(n, manifest.draws[-1]) if stops else n
+    words = ["certiseg", "evaluate", *selection, "--setting", f"{n}:{settings.tau!r}", *stops]
     words += ["--methods", method_text(settings)]
     words += typed(settings, without=("method", "tau", "thresholds", "level", "max_set"))
     words += [*typed(sampling, without=("n", *OF_VOTES)), *model]

@@ -49,6 +49,7 @@ def overview(reader: RunReader, pictures: Pictures) -> dict[str, Any]:
         "promised": dict(zip(("method", "setting"), (method, asdict(setting)), strict=True)),
         "sigmas": manifest.sigmas,
         "draws": manifest.draws,
+        "stops": manifest.stop_undecided is not None,
         "settings": [asdict(setting) for setting in manifest.each_setting()],
         "methods": [{"text": m, "name": method_name(m), "settings": _settings(reader, m)} for m in manifest.methods],
         "all_methods": [{"method": method, "name": method_name(method)} for method in METHODS],

@@ -87,7 +87,7 @@ class RunReader:
                 f"got {sigma:g} and {n}"
             )
         self.inside(self.folder.votes_path(name, sigma))
-        return self._votes.get((name, sigma, n), lambda: self.folder.all_votes(name, sigma).first(n))
+        return self._votes.get((name, sigma, n), lambda: self.folder.cut(self.folder.all_votes(name, sigma), n))
 
     def upload_certificate(self, name: str) -> Certificate:
         path = self.inside(self.upload_path(name, ".certificate.npz"))
@@ -113,7 +113,8 @@ class RunReader:
             product(self.manifest.methods, self.manifest.each_setting()), key=promised.__ne__
         ):
             settings = settle(self.manifest.certificate(setting, method), votes, self.tree)
-            found.append({"sigma": setting.sigma, "n": setting.n, **asdict(settings)})
+            n = setting.n if self.manifest.stop_undecided is None else votes.n
+            found.append({"sigma": setting.sigma, "n": n, **asdict(settings)})
         return found
 
     def scores(self, name: str) -> dict[str, list[float]]:

@@ -86,9 +86,10 @@ export class Controls {
   }
 
   votes() {
+    const is = this.run.stops ? "up to" : "=";
     const pairs = this.run.sigmas.flatMap((sigma) => this.run.draws.map((n) => ({ sigma, n })));
     this.vote_select = make("select", { id: "votes", onchange: () => change(pairs[this.vote_select.value]) },
-      pairs.map(({ sigma, n }, index) => make("option", { value: index, text: `sigma = ${sigma}, n = ${n}` })));
+      pairs.map(({ sigma, n }, index) => make("option", { value: index, text: `sigma = ${sigma}, n ${is} ${n}` })));
     this.pairs = pairs;
     return make("div", { class: "control" }, [make("label", { for: "votes", text: "votes" }), this.vote_select]);
   }

@@ -289,7 +289,8 @@ function beside(answer) {
   if (answer.role === "promise") return run.promise;
   if (answer.earlier) return `this image was uploaded before, and keeping the best is exploration; on its own: ${run.promise}`;
   const { method, setting } = run.promised;
-  return `from the same draws as the promise, ${method} at sigma = ${setting.sigma}, n = ${setting.n}, tau = ${setting.tau}`;
+  const n = `n ${run.stops ? "up to" : "="} ${setting.n}`;
+  return `from the same draws as the promise, ${method} at sigma = ${setting.sigma}, ${n}, tau = ${setting.tau}`;
 }
 
 function setRole(role) {
