@@ -39,8 +39,22 @@ def echo(images: torch.Tensor) -> torch.Tensor:
     return images
 
 
+class SameMemory:
+    """Scores that lie in the same memory after every call, as those of some runtimes do."""
+
+    def __init__(self) -> None:
+        self.scores: torch.Tensor | None = None
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        if self.scores is None or self.scores.shape != images.shape:
+            self.scores = torch.empty_like(images)
+        self.scores.copy_(images)
+        time.sleep(0.002)
+        return self.scores
+
+
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("model", [echo, None], ids=["echo", "network"])
+@pytest.mark.parametrize("model", [echo, SameMemory(), None], ids=["echo", "same memory", "network"])
 def test_votes_do_not_depend_on_who_makes_noise_and_counts(
     monkeypatch: pytest.MonkeyPatch, model: Any, case: str
 ) -> None:
@@ -85,7 +99,7 @@ def test_noise_is_made_ahead_only_of_small_batches(monkeypatch: pytest.MonkeyPat
     cs.sample(cs.Segmenter(TinyNet()), picture(), sigma=0.2, n0=1, n=1)
     monkeypatch.setattr(drawing, "_MOST_BESIDE", 100)
     cs.sample(cs.Segmenter(TinyNet()), picture(), sigma=0.2, n0=1, n=1)
-    assert buffers == [3, 3, 1, 1]
+    assert buffers == [2, 2, 1, 1]
 
 
 def test_items_are_made_one_ahead_in_their_order() -> None:

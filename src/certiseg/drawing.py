@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from certiseg.models.outputs import Answers
 
 _MOST_BESIDE = 1 << 26
-"""Bytes of a batch above which noise is not made ahead: it takes two more batches of memory."""
+"""Bytes of a batch above which noise is not made ahead: it takes memory for one more."""
 
 
 def works_beside(partial: PartialVotes) -> bool:
@@ -48,10 +48,11 @@ def answers(
 ) -> Iterator[tuple[list[int], Answers]]:
     """Batches of draws with the model's scores of x + eps, or of T_beta x + eps.
 
-    beside: the noise of the next batch is made while the model runs, and the answer before the last may still be read.
+    beside: the noise of the next batch is made while the model runs, and an answer may be read while the next is made,
+        so it is copied: a model may use the same memory for all its answers, or that of the image.
     """
     size = partial.settings.batch_size
-    inputs = _inputs(pixels, partial.settings, partial.key, stage, segmenter.device, buffers=3 if beside else 1)
+    inputs = _inputs(pixels, partial.settings, partial.key, stage, segmenter.device, buffers=2 if beside else 1)
     batches = [draws[begin : begin + size] for begin in range(0, len(draws), size)]
     images = (inputs(batch + batch[:1] * (size - len(batch))) for batch in batches)
     for batch, noisy in zip(batches, ahead(images) if beside else images, strict=True):
@@ -59,7 +60,8 @@ def answers(
             scores = segmenter(noisy)
         except InputError as error:
             raise InputError(f"{error} ({stage} draw {batch[0]})") from None
-        yield batch, scores.take(len(batch))
+        scores = scores.take(len(batch))
+        yield batch, scores.copied() if beside else scores
 
 
 def _inputs(

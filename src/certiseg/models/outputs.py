@@ -143,6 +143,10 @@ class Answers:
         """The scores of the first so many images."""
         return Answers(tuple(replace(tile, values=tile.values[:count]) for tile in self.tiles))
 
+    def copied(self) -> Answers:
+        """The same scores in memory of their own."""
+        return Answers(tuple(replace(tile, values=tile.values.clone()) for tile in self.tiles))
+
     def labels(self) -> NDArray[np.integer[Any]]:
         """(B, H, W): the arg max of every pixel, ties to the lowest class."""
         if len(self.tiles) == 1:
