@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -208,10 +209,15 @@ def tiles(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_run_of_such_images_is_scored_verified_reported_and_viewed(tiles, tmp_path, capsys):
+@pytest.fixture
+def asked(tiles: Path, tmp_path: Path) -> dict[str, Any]:
+    """A run over them."""
+    words = {"root": tiles, "out": tmp_path / "run", "sigma": 0.1, "setting": "80:0.75", "methods": ("segcertify",)}
+    return words | {"hierarchy": str(tiles / "land.yaml"), "values": (0, 10_000), "progress": False}
+
+
+def test_a_run_of_such_images_is_scored_verified_reported_and_viewed(asked, tiles, tmp_path, capsys):
     out, model = tmp_path / "run", satellite()
-    asked = {"root": tiles, "out": out, "sigma": 0.1, "setting": "80:0.75", "methods": ("segcertify",)}
-    asked |= {"hierarchy": str(tiles / "land.yaml"), "values": (0, 10_000), "progress": False}
     made = cs.evaluate("folder", model=model, **asked)
     assert made.scores()[0]["accuracy"] > 0.99
     folder = RunFolder(out)
@@ -223,6 +229,40 @@ def test_a_run_of_such_images_is_scored_verified_reported_and_viewed(tiles, tmp_
     np.testing.assert_array_equal(shown_pixels, np.rint(tile()[..., :3] / 10_000 * 255).astype(np.uint8))
     with pytest.raises(cs.InputError, match=r"must be resumed with its own settings, got others \(values"):
         cs.evaluate("folder", model=model, **{**asked, "values": (0, 20_000)})
+
+
+def test_such_images_are_dropped_onto_the_page(asked, tiles, tmp_path):
+    pytest.importorskip("starlette", reason="needs certiseg[view]")
+    from certiseg.viewer.app import make_app
+    from tests.viewer.conftest import Client
+    from tests.viewer.test_uploads import drop, follow
+
+    cs.evaluate("folder", model=satellite(), **asked)
+    folder, model = RunFolder(tmp_path / "run"), ["--model", "torch:tests.test_channels:satellite"]
+    client = Client(make_app(folder, root=str(tiles), load_model=satellite, model_options=model))
+    words = {"sigma": 0.1, "n": 80, "tau": 0.75, "method": "segcertify"}
+    for name, content in (("new.npy", array_file(tile())), ("new.tif", (tiles / "images" / "a.tif").read_bytes())):
+        facts, maps = follow(client, drop(client, content, name, **words).json()["id"])[-1]
+        assert facts["state"] == "done", facts["error"]
+        assert set(np.unique(maps["vertex"])) >= {0, 1, 2}
+        dropped = f"dropped/{facts['name']}"
+        choice = client.choice(image=dropped, **words, test="anytime")
+        command = shlex.split(client.http.get("/api/recipe", params=choice).json()["command"])
+        assert run(*command[1:-1], tmp_path / "again") == 0
+        assert run("verify", folder.path / f"{dropped}.certificate.npz", "--image", command[2], *model) == 0
+        shown_pixels = client.http.get("/api/picture", params={"image": dropped}).content
+        wanted = np.rint(tile()[..., :3] / 10_000 * 255)
+        np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(shown_pixels))), wanted)
+    rgb, nan = array_file(np.zeros((*SIZE, 3), np.uint8)), array_file(np.full((*SIZE, 4), np.nan, np.float32))
+    for content, told in ((rgb, "x.npy must have 4 channels"), (nan, "x.npy must be finite, got NaN")):
+        assert told in drop(client, content, "x.npy", **words).json()["error"]
+    assert "whole or real numbers" in drop(client, array_file(np.full(SIZE, "a")), "x.npy", **words).json()["error"]
+
+
+def array_file(array: NDArray[Any]) -> bytes:
+    written = io.BytesIO()
+    np.save(written, array)
+    return written.getvalue()
 
 
 def test_sets_that_hold_the_truth_of_such_images(tiles, tmp_path, capsys):
@@ -246,6 +286,27 @@ def test_sets_that_hold_the_truth_of_such_images(tiles, tmp_path, capsys):
         again.sets(satellite(), np.zeros((*SIZE, 3), np.uint8))
     with pytest.raises(cs.InputError, match="values must be the same for all images, 0:255, got 0:65535 for image 2"):
         cs.calibrate(microscope(), [np.zeros(SIZE, np.uint8), cells()], labels, sigma=0.1, risk=0.4)
+
+
+def test_training_takes_other_images_and_says_so(tiles, tmp_path, capsys):
+    told = refused(capsys, "train", "folder", "--root", tiles, "--out", tmp_path / "trained", "--epochs", "1")
+    assert "must be an 8-bit RGB image for training, got uint16 of shape (24, 32, 4)" in told
+    assert told.count("\n") == 1
+
+
+def test_a_run_of_sixteen_bit_images_is_viewed(tmp_path):
+    for name, array in (("images", cells()), ("labels", (cells() > 30_000).astype(np.uint8))):
+        (tmp_path / "set" / name).mkdir(parents=True)
+        Image.fromarray(array).save(tmp_path / "set" / name / "a.png")
+    (tmp_path / "set" / "classes.txt").write_text("ground\ncell\n")
+    words = {"root": tmp_path / "set", "out": tmp_path / "run", "sigma": 0.1, "setting": "80:0.75", "progress": False}
+    tree = cs.flat_hierarchy(("ground", "cell"))
+    made = cs.evaluate("folder", model=microscope(), hierarchy=tree, methods=("segcertify",), **words)
+    assert made.scores()[0]["accuracy"] > 0.99
+    folder = RunFolder(tmp_path / "run")
+    assert folder.all_votes("a", 0.1).image_values == ((0.0, 65535.0),)
+    shown_pixels = np.asarray(Image.open(io.BytesIO(Pictures(RunReader(folder), str(tmp_path / "set")).png("a"))))
+    np.testing.assert_array_equal(shown_pixels, np.rint(cells()[..., None] / 65535 * 255).repeat(3, axis=2))
 
 
 def test_certificates_of_such_images_are_attacked(tmp_path, capsys):

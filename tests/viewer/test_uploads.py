@@ -13,6 +13,7 @@ from PIL import Image
 import certiseg as cs
 from certiseg.cli import main
 from certiseg.viewer.app import make_app
+from certiseg.viewer.run_reader import RunReader
 from certiseg.viewer.uploads import MAX_BYTES, read_upload
 from tests.viewer.conftest import Client, unpack
 from tests.viewer.tiny import model
@@ -285,7 +286,7 @@ def test_two_hundred_megapixels_are_refused_by_the_header(client):
 def test_too_few_draws_are_refused_before_the_first(client, run, tmp_path):
     path = tmp_path / "large.png"
     Image.new("RGB", (3000, 2000)).save(path)
-    assert read_upload(path.read_bytes(), "large.png", 31).shape == (2000, 3000, 3)
+    assert read_upload(path.read_bytes(), "large.png", RunReader(run))[1].pixels.shape == (2000, 3000, 3)
     answer = drop(client, path.read_bytes(), n=60)
     assert answer.status_code == 400
     assert "n must be at least" in answer.json()["error"]

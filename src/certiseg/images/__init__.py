@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from certiseg.errors import InputError
-from certiseg.images.raster import ARRAYS, is_tiff, read_array, read_tiff
+from certiseg.images.raster import ARRAYS, is_array, is_tiff, read_array, read_tiff
 from certiseg.images.values import BYTES, MAX_PIXELS, Picture, as_values, require_size, scaled, with_channels
 
 ImageLike: TypeAlias = str | Path | Image.Image | ArrayLike | Picture
@@ -65,24 +65,27 @@ def _stored(image: ImageLike) -> NDArray[Any]:
     return array
 
 
-def read_stored(source: str | Path | bytes, what: str = "") -> NDArray[Any]:
-    """The numbers of an image file: RGB bytes, or (H, W, channels) of the type that the file has."""
+def read_stored(
+    source: str | Path | bytes, what: str = "", *, formats: tuple[str, ...] | None = None, most: int | None = None
+) -> NDArray[Any]:
+    """The numbers of an image file: RGB bytes, or (H, W, channels) of the type that the file has.
+
+    formats: of Pillow, which are allowed beside arrays and the further kinds of TIFF; most: pixels, by the header.
+    """
     what = what or str(source)
     if not isinstance(source, bytes):
         require_file(source, kind="image")
-        if Path(source).suffix.lower() in ARRAYS:
-            return read_array(source, what)
-    if is_tiff(source) and (found := read_tiff(source, what)) is not None:
+    if is_array(source):
+        return read_array(source, what, most=most)
+    if is_tiff(source) and (found := read_tiff(source, what, most=most)) is not None:
         return found
-    opened = decode(source, what, kind="image")
+    opened = decode(source, what, kind="image", formats=formats, most=most)
     return _deep(opened) if _has_16_bits(opened) else _rgb(opened, what)
 
 
-def read_pixels(
-    source: str | Path | bytes, what: str = "", *, formats: tuple[str, ...] | None = None, most: int | None = None
-) -> NDArray[np.uint8]:
+def read_pixels(source: str | Path | bytes, what: str = "") -> NDArray[np.uint8]:
     """The RGB pixels of an 8-bit image file, (H, W, 3) uint8, under the rules of `open_image`."""
-    return _rgb(decode(source, what, kind="image", formats=formats, most=most), what or str(source))
+    return _rgb(decode(source, what, kind="image"), what or str(source))
 
 
 def find_images(given: Sequence[str]) -> list[Path]:

@@ -22,6 +22,13 @@ _CHANNEL_AXES = {"YX": None, "YXS": 2, "YXC": 2, "SYX": 0, "CYX": 0}
 _PALETTE, _ALPHA = 3, (1, 2)
 
 
+def is_array(source: str | Path | bytes) -> bool:
+    """Whether a file is one of NumPy's: by its name, or by its first bytes where there is no name."""
+    if isinstance(source, bytes):
+        return source[:6] == b"\x93NUMPY" or source[:4] == b"PK\3\4"
+    return Path(source).suffix.lower() in ARRAYS
+
+
 def is_tiff(source: str | Path | bytes) -> bool:
     """Whether a file begins like a TIFF."""
     if isinstance(source, bytes):
@@ -30,7 +37,7 @@ def is_tiff(source: str | Path | bytes) -> bool:
         return file.read(4) in TIFFS
 
 
-def read_tiff(source: str | Path | bytes, what: str) -> NDArray[Any] | None:
+def read_tiff(source: str | Path | bytes, what: str, *, most: int | None = None) -> NDArray[Any] | None:
     """The numbers of a TIFF (H, W, channels) as they are stored; None for 8-bit grey and RGB, which Pillow reads."""
     import tifffile
 
@@ -51,7 +58,7 @@ def read_tiff(source: str | Path | bytes, what: str) -> NDArray[Any] | None:
                 raise InputError(f"{what} must have the orientation 1, got {turned.value}; turn its pixels instead")
             axis = _CHANNEL_AXES[series.axes]
             shape = series.shape if axis != 0 else (*series.shape[1:], series.shape[0])
-            require_shape(shape, what)
+            require_shape(shape, what, most=most)
             array = series.asarray()
     except InputError:
         raise
@@ -69,22 +76,16 @@ def _is_plain(page: Any, series: Any) -> bool:
     return page.samplesperpixel in (1, 3) or (page.samplesperpixel == 4 and (alpha or not page.extrasamples))
 
 
-def read_array(path: str | Path, what: str) -> NDArray[Any]:
+def read_array(source: str | Path | bytes, what: str, *, most: int | None = None) -> NDArray[Any]:
     """The array of a .npy file, or the only one (or the one called `image`) of a .npz file."""
     try:
-        if Path(path).suffix.lower() == ".npy":
-            stored = np.load(path, mmap_mode="r", allow_pickle=False)
-            require_shape(stored.shape, what)
-            return np.array(stored)
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".npy")]
-            names = ["image.npy"] if "image.npy" in names else names
-            if len(names) != 1:
-                raise InputError(f"{what} must hold one array, or one called image, got {len(names)}; keep one")
-            with archive.open(names[0]) as file:
-                require_shape(_shape_of(file), what)
-            with archive.open(names[0]) as file:
-                return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+        with io.BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb") as whole:
+            if whole.read(6) == b"\x93NUMPY":
+                whole.seek(0)
+                _require_numbers(whole, what, most)
+                whole.seek(0)
+                return np.asarray(np.lib.format.read_array(whole, allow_pickle=False))
+            return _of_archive(whole, what, most)
     except InputError:
         raise
     except Exception as error:  # damaged files raise many types
@@ -92,8 +93,23 @@ def read_array(path: str | Path, what: str) -> NDArray[Any]:
         raise InputError(f"{what} must be a readable array of numbers, got: {text}; replace it") from None
 
 
-def _shape_of(file: Any) -> tuple[int, ...]:
+def _of_archive(file: Any, what: str, most: int | None) -> NDArray[Any]:
+    with zipfile.ZipFile(file) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        names = ["image.npy"] if "image.npy" in names else names
+        if len(names) != 1:
+            raise InputError(f"{what} must hold one array, or one called image, got {len(names)}; keep one")
+        with archive.open(names[0]) as inside:
+            _require_numbers(inside, what, most)
+        with archive.open(names[0]) as inside:
+            return np.asarray(np.lib.format.read_array(inside, allow_pickle=False))
+
+
+def _require_numbers(file: Any, what: str, most: int | None) -> None:
+    """Refuse by its header what is no image, or holds something else than numbers."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape: tuple[int, ...] = read(file)[0]
-    return shape
+    shape, _, dtype = read(file)
+    require_shape(shape, what, most=most)
+    if dtype.kind not in "biuf":
+        raise InputError(f"{what} must hold whole or real numbers, got {dtype}; convert it")

@@ -66,8 +66,8 @@ def require_size(height: int, width: int, what: str, *, most: int | None = None)
         raise InputError(f"{what} must have at most {most:,} pixels, got {width}x{height}; make it smaller")
 
 
-def require_shape(shape: Sequence[int], what: str) -> None:
-    """Refuse what is no image (H, W) or (H, W, channels), before memory is taken for it."""
+def require_shape(shape: Sequence[int], what: str, *, most: int | None = None) -> None:
+    """Refuse what is no image (H, W) or (H, W, channels) of at most `most` pixels, before memory is taken for it."""
     if len(shape) not in (2, 3):
         raise InputError(f"{what} must have the shape (H, W, channels), got {tuple(shape)}; convert it")
     if 0 in shape:
@@ -79,7 +79,7 @@ def require_shape(shape: Sequence[int], what: str) -> None:
         )
     if len(shape) == 3 and shape[2] > MAX_CHANNELS:
         raise InputError(f"{what} must have 1 to {MAX_CHANNELS} channels, got shape {tuple(shape)}; choose some")
-    require_size(shape[0], shape[1], what)
+    require_size(shape[0], shape[1], what, most=most)
     if int(np.prod(shape, dtype=object)) > MAX_VALUES:
         raise InputError(f"{what} must hold at most {MAX_VALUES:,} values, got shape {tuple(shape)}; make it smaller")
 

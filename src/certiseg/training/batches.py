@@ -37,6 +37,9 @@ def read_all(dataset: Dataset) -> list[Sample]:
     for sample in samples:
         if sample.label is None:
             raise InputError(f"{sample.name} must have a label map for training, got none; add it to labels/")
+        if sample.image.dtype != np.uint8 or sample.image.shape[2:] != (3,):
+            kind = f"{sample.image.dtype} of shape {sample.image.shape}"
+            raise InputError(f"{sample.name} must be an 8-bit RGB image for training, got {kind}; convert it")
     return samples
 
 

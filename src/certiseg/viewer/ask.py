@@ -27,7 +27,7 @@ from certiseg.runs.measured import ELSEWHERE
 from certiseg.settings import typed
 from certiseg.stats.anytime import anytime_test
 from certiseg.stats.binomial import binomial_test
-from certiseg.viewer.choice import OF_VOTES, Choice, typed_threat
+from certiseg.viewer.choice import OF_VOTES, Choice, typed_threat, typed_values
 from certiseg.words import COMPARISON, EXPLORATION, PROMISE
 
 if TYPE_CHECKING:
@@ -245,7 +245,9 @@ def question_command(
     words = ["certiseg", "certify", picture]
     words += ["--area", f"{FILE}:{asked.label}"] if asked.kind == "free" else ["--instances", FILE]
     words += ["--measures-only", *typed(settings, without=_OF_PIXELS), *typed(sampling, without=OF_VOTES)]
-    return shlex.join([*words, *typed_threat(manifest), *model, "--out", f"asked-{Path(picture).stem}"])
+    return shlex.join(
+        [*words, *typed_threat(manifest), *typed_values(manifest), *model, "--out", f"asked-{Path(picture).stem}"]
+    )
 
 
 _OF_PIXELS = ("method", "correction", "k", "thresholds", "level", "max_set")

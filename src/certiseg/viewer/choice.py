@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from certiseg.errors import InputError
+from certiseg.images.values import values_words
 from certiseg.planning import least_draws
 from certiseg.settings import CertificateSettings, typed
 from certiseg.stats.anytime import anytime_test
@@ -137,6 +138,11 @@ def typed_threat(manifest: Manifest) -> list[str]:
     return words if manifest.up_to is None else [*words, "--up-to", repr(manifest.up_to)]
 
 
+def typed_values(manifest: Manifest) -> list[str]:
+    """How the run read its images, where that was stated."""
+    return ["--values", values_words(manifest.values)] if manifest.values else []
+
+
 def command(
     reader: RunReader, name: str, certificate: Certificate, *, selection: Sequence[str], model: Sequence[str]
 ) -> str:
@@ -145,11 +151,11 @@ def command(
     selection: the options that choose the run's images. model: those that choose its model.
     """
     votes, settings, manifest = certificate.votes, certificate.settings, reader.manifest
-    model = [*typed_threat(manifest), *model]
+    model = [*typed_threat(manifest), *typed_values(manifest), *model]
     n = _enough_draws(certificate)
     sampling = replace(manifest.sampling(votes.sigma), n=n, snapshots=(), seed=manifest.seed + 1)
     if is_upload(name):
-        words = ["certiseg", "certify", str(reader.upload_path(name, ".png")), *typed(settings)]
+        words = ["certiseg", "certify", str(reader.uploaded_image(name)), *typed(settings)]
         return shlex.join([*words, *typed(sampling, without=OF_VOTES), *model, "--out", "certified"])
     stops = [] if manifest.stop_undecided is None else ["--stop-undecided", repr(manifest.stop_undecided)]
     n = max(n, manifest.draws[-1]) if stops else n

@@ -86,7 +86,7 @@ class Pictures:
     def path(self, name: str) -> str | None:
         """The file of a photograph; None where the data set makes it."""
         if is_upload(name):
-            return str(self.reader.upload_path(name, ".png"))
+            return str(self.reader.uploaded_image(name))
         if isinstance(self.dataset, str) or name not in self.dataset.names:
             return None
         entry = self.dataset.entries[self.dataset.names.index(name)]

@@ -52,6 +52,11 @@ class RunReader:
     def tree(self) -> Hierarchy:
         return self.manifest.tree
 
+    @cached_property
+    def channels(self) -> int:
+        """Of the run's images."""
+        return self.votes(self.folder.finished()[0], self.manifest.sigmas[0], self.manifest.draws[-1]).channels
+
     def images(self) -> list[str]:
         """Every finished image of the run, then the uploads."""
         if not self.root.is_dir():
@@ -73,6 +78,11 @@ class RunReader:
         if not path.resolve().is_relative_to(self.root):
             raise InputError(f"{path.name}: must lie inside the run folder, but it leads out of it; remove the link")
         return path
+
+    def uploaded_image(self, name: str) -> Path:
+        """The file of an upload that `certify` takes: its numbers, or its picture where that holds all of them."""
+        array = self.upload_path(name, ".npy")
+        return array if array.is_file() else self.upload_path(name, ".png")
 
     def upload_path(self, name: str, ending: str) -> Path:
         return self.root / UPLOADED / f"{name.removeprefix(f'{UPLOADED}/')}{ending}"

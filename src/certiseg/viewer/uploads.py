@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from certiseg.archive import write_atomically
 from certiseg.certificate import Certificate
 from certiseg.certify import make_certificate
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
-from certiseg.images import read_image, read_pixels
+from certiseg.images import Picture, read_stored, shown
+from certiseg.images.values import scaled, with_channels
 from certiseg.noise import image_key
 from certiseg.planning import require_certifiable
-from certiseg.render.pictures import photograph
 from certiseg.runs.settings import Setting
 from certiseg.sampling import sample
 from certiseg.settings import CertificateSettings
@@ -62,7 +63,9 @@ class Upload:
     settings: CertificateSettings
     total: int
     """Draws planned, the n0 selection draws included."""
-    pixels: NDArray[np.float32]
+    stored: NDArray[Any]
+    """The numbers of its file."""
+    picture: Picture
     key: str
     """The hash of the pixels."""
     earlier: int = 0
@@ -127,7 +130,8 @@ class Uploads:
         if setting not in manifest.each_setting() or method not in manifest.methods:
             raise InputError(f"setting and method must be of the run, got {setting} and {method[:40]!r}")
         upload_folder(self.reader)  # where nothing can be kept, nothing is drawn
-        pixels = read_upload(content, name, self.reader.tree.num_classes)
+        stored, picture = read_upload(content, name, self.reader)
+        pixels = picture.pixels
         settings = replace(manifest.certificate(setting, method), test="anytime")
         manifest.threat.require_fits(pixels)
         require_certifiable(
@@ -144,7 +148,7 @@ class Uploads:
             earlier = max(self.reader.uploads_of(key), self._begun[key])
             self._begun[key] += 1
             total = (manifest.n0 + setting.n) * len(manifest.sampling(setting.sigma).anchors)
-            upload = Upload(number, _plain(name, number), setting, settings, total, pixels, key, earlier)
+            upload = Upload(number, _plain(name, number), setting, settings, total, stored, picture, key, earlier)
             self.current = upload
         threading.Thread(target=self._certify, args=(upload,), daemon=True).start()
         return upload
@@ -176,7 +180,7 @@ class Uploads:
 
         votes = sample(
             model,
-            upload.pixels,
+            upload.picture,
             **vars(
                 replace(manifest.sampling(upload.setting.sigma), n=upload.setting.n, snapshots=(), seed=upload.seed)
             ),
@@ -202,7 +206,10 @@ class Uploads:
         """Write the picture, the certificate with its votes, and a summary into the run folder."""
         folder = upload_folder(self.reader)
         with write_atomically(self.reader.inside(folder / f"{upload.name}.png")) as file:
-            photograph(upload.pixels).save(file, "PNG")
+            Image.fromarray(shown(upload.picture)).save(file, "PNG")
+        if upload.stored.dtype != np.uint8 or upload.stored.shape[2] not in (1, 3):  # more than the picture shows
+            with write_atomically(self.reader.inside(folder / f"{upload.name}.npy")) as file:
+                np.save(file, upload.stored)
         facts = {"abstain": certificate.abstain_rate, "sigma": certificate.votes.sigma, "n": certificate.votes.n}
         known = {"image_key": upload.key, "earlier": upload.earlier, "settings": asdict(certificate.settings)}
         summary = {"format_version": 1, **facts, **known}
@@ -218,10 +225,15 @@ def upload_folder(reader: RunReader) -> Path:
     return folder
 
 
-def read_upload(content: bytes, name: str, num_classes: int) -> NDArray[np.float32]:
-    """The pixels of an uploaded file; its header tells what is no image or too large to certify."""
-    most = min(_MAX_VOTE_BYTES // (8 * num_classes), 64_000_000)
-    return read_image(read_pixels(content, name, formats=FORMATS, most=most))
+def read_upload(content: bytes, name: str, reader: RunReader) -> tuple[NDArray[Any], Picture]:
+    """The numbers of an uploaded file, and its pixels as the run's images have them.
+
+    Its header tells what is no image or too large to certify.
+    """
+    most = min(_MAX_VOTE_BYTES // (8 * reader.tree.num_classes), 64_000_000)
+    stored = read_stored(content, name, formats=FORMATS, most=most)
+    picture = scaled(stored, reader.manifest.values or None, name)
+    return stored.reshape(*picture.pixels.shape[:2], -1), with_channels(picture, reader.channels, name)
 
 
 def _plain(name: str, number: str) -> str:
