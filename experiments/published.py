@@ -17,6 +17,7 @@ from certiseg.analysis.boundaries import boundary_table
 from certiseg.analysis.exports import Column, Table
 from certiseg.analysis.tables import score_column, score_table
 from certiseg.errors import InputError
+from certiseg.hierarchy import load_hierarchy
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.pooling import ScoredRun
 from certiseg.runs.settings import Setting
@@ -27,6 +28,18 @@ _PERCENT = {"abstain_pct": "abstain", "class_abstain_pct": "class_abstain"}
 BOUNDARY_SETTING = Setting(0.25, 100, 0.75)
 """Where the paper has figures for boundary pixels."""
 _NOTE = " Published figures are the paper's, for its own network, images and test; they are no targets."
+
+
+def left_out(dataset: str) -> str:
+    """Which published figures are not shown beside ours, and why."""
+    tree = load_hierarchy(dataset)
+    vertices = len(tree.vertices) + 1
+    return (
+        "The paper's mIoU is not shown: its code averages over all vertices of the hierarchy, inner ones and root "
+        f"included, whose IoU is 0 ({tree.num_classes} classes of {vertices} vertices for {dataset}), so it is smaller "
+        "than the mean over classes by that factor. Nor is its cCIG of the uncertified model, which seems to be averaged "
+        "in the same way: it lies below that of the certified one."
+    )
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +54,7 @@ def is_published(dataset: str) -> bool:
 
 
 def published_scores(dataset: str, method: str, setting: Setting | None = None) -> dict[str, float]:
-    """Scores printed for a method at a setting, as fractions; empty where the paper has none.
+    """Scores printed for a method at a setting, as fractions; empty where the paper has none; see `left_out`.
 
     The method is the run's: `adaptive` with any thresholds stands beside the paper's, chosen by its authors.
     """
@@ -50,7 +63,8 @@ def published_scores(dataset: str, method: str, setting: Setting | None = None) 
     keys = ("method", "n", "tau", "sigma")[: len(wanted)]
     for row in _document()["tables"].get(_NAMES.get(dataset, dataset), []):
         if tuple(row.get(key) for key in keys) == wanted and (setting is None) == (row["method"] == UNCERTIFIED):
-            scores = {key: row[key] for key in ("cig", "ccig", "miou") if row.get(key) is not None}
+            comparable = ("cig",) if setting is None else ("cig", "ccig")
+            scores = {key: row[key] for key in comparable if row.get(key) is not None}
             return scores | {ours: row[key] / 100 for key, ours in _PERCENT.items() if key in row}
     return {}
 
@@ -74,7 +88,8 @@ def scores_beside(table: Table, dataset: str) -> Table:
     for row in table.rows:
         setting = Setting(row["sigma"], row["n"], row["tau"]) if "sigma" in row else None
         rows.append(row | _prefixed(published_scores(dataset, row["method"], setting)))
-    return _with_columns(table, rows, ("cig", "ccig", "abstain", "class_abstain", "miou"))
+    shown = _with_columns(table, rows, ("cig", "ccig", "abstain", "class_abstain"))
+    return replace(shown, note=f"{shown.note} {left_out(dataset)}")
 
 
 def boundaries_beside(table: Table, dataset: str) -> Table:

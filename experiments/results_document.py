@@ -27,7 +27,7 @@ from certiseg.runs.run import setting_cells
 from certiseg.runs.settings import Setting
 from certiseg.runs.table import UNCERTIFIED
 from experiments import findings
-from experiments.published import published_scores
+from experiments.published import left_out, published_scores
 from experiments.results_plan import ResultsPlan
 
 FOLDED = 14
@@ -79,7 +79,7 @@ def _chapters(plan: ResultsPlan, comparisons: list[TunedComparison]) -> Iterable
     text = (
         "CamVid is not among the paper's data sets, so nothing was published to stand beside these figures. For "
         "orientation, the paper's figures for Cityscapes: another network, other images and classes, and code that "
-        "tests against fewer draws than it counts (docs/guarantee.md). They are no targets."
+        f"tests against fewer draws than it counts (docs/guarantee.md). They are no targets. {left_out(PUBLISHED)}"
     )
     yield "The paper's figures", text, [Piece("published", "", "", _published(plan))]
     table = findings.difference_table(comparisons, _ours(plan), [c.parts[0] + c.parts[1] for c in comparisons])

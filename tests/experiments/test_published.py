@@ -17,12 +17,11 @@ def test_published_figures_stand_beside_ours_only_for_the_papers_data_sets():
     assert published_scores("cityscapes", "segcertify", setting) == {
         "cig": 0.89,
         "ccig": 0.65,
-        "miou": 0.37,
         "abstain": 0.07,
         "class_abstain": 0.21,
     }
     assert published_scores("cityscapes", "adaptive:0,0,0.25", setting)["cig"] == 0.90
-    assert published_scores("cityscapes", UNCERTIFIED) == {"cig": 0.9, "ccig": 0.47, "miou": 0.39}
+    assert published_scores("cityscapes", UNCERTIFIED) == {"cig": 0.9}
     assert published_scores("cityscapes", "nested", setting) == {}
     assert published_scores("cityscapes", "segcertify", Setting(0.25, 200, 0.75)) == {}
     assert published_boundary("acdc", "adaptive")["abstain_boundary"] == pytest.approx(0.25)
@@ -36,6 +35,10 @@ def test_published_columns_stand_beside_a_run_at_the_papers_setting(tmp_path, ca
     table = published.scores_beside(published.score_table(run, draws=10), "acdc")
     assert [row["published_cig"] for row in table.rows] == [0.61, 0.67, 0.68]
     assert "no targets" in table.note
+    assert "mIoU is not shown" in table.note
+    assert "19 classes of 28 vertices for acdc" in table.note
+    assert not any("published_miou" in row for row in table.rows)
+    assert "mIoU (published)" not in table.markdown()
     near = published.boundary_table(run, published.BOUNDARY_SETTING, draws=10)
     rows = published.boundaries_beside(near, "acdc").rows
     assert [row["published_abstain"] for row in rows] == pytest.approx([0.218, 0.35, 0.202, 0.164, 0.25, 0.154])
