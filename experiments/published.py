@@ -37,8 +37,8 @@ def left_out(dataset: str) -> str:
     return (
         "The paper's mIoU is not shown: its code averages over all vertices of the hierarchy, inner ones and root "
         f"included, whose IoU is 0 ({tree.num_classes} classes of {vertices} vertices for {dataset}), so it is smaller "
-        "than the mean over classes by that factor. Nor is its cCIG of the uncertified model, which seems to be averaged "
-        "in the same way: it lies below that of the certified one."
+        "than the mean over classes by that factor. Nor is its cCIG of the uncertified model, which seems to be "
+        "averaged in the same way: it lies below that of the certified one."
     )
 
 

@@ -117,6 +117,21 @@ def test_a_table_of_pairs_is_evaluated_by_the_classes_of_the_hierarchy_and_found
     assert "row 2: image must be a file" in capsys.readouterr().err
 
 
+def test_instances_of_a_table_are_the_true_objects(data, capsys):
+    marked = np.kron(np.arange(6).reshape(2, 3), np.ones((12, 11), int))[:, :32].astype(np.uint8)
+    Image.fromarray(marked).save(data / "objects.png")
+    Image.fromarray(np.ones((24, 32), np.uint8)).save(data / "data/labels/0.png")
+    (data / "pairs.csv").write_text("image,label,instances\ndata/images/0.png,data/labels/0.png,objects.png\n")
+    model = ["--model", "torch:evaluated_networks:small", "--hierarchy", "tiny.yaml", "--setting", "60:0.75"]
+    start = ["evaluate", "pairs.csv", *model, "--methods", "segcertify", "--objects", "vehicle", "--least-area", "125"]
+    for more, pixels in ((["--instances"], [132, 132, 132, 132]), ([], [768])):
+        assert main([*start, *more, "--out", "run" + "".join(more)]) == 0
+        rows = json.loads(next((data / ("run" + "".join(more)) / "rows").iterdir()).read_text())["measures"]
+        assert [row["pixels"] for row in rows if row["name"].startswith("true ")] == pixels
+    assert main(["evaluate", "folder", "--root", "data", *start[2:], "--instances", "--out", "none"]) == 2
+    assert "must come with a map of instances, got none" in capsys.readouterr().err
+
+
 def test_tiles_of_a_raster_are_evaluated_in_its_own_units(data, capsys):
     rasterio = pytest.importorskip("rasterio", reason="needs certiseg[geo]")
     rng, grid = (

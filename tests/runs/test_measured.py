@@ -12,13 +12,18 @@ import pytest
 
 import certiseg as cs
 from certiseg import threats
+from certiseg.analysis.objects import recall_table
+from certiseg.datasets.base import Sample
 from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.local import Processes
 from certiseg.runs.merge import merge_runs
+from certiseg.runs.prepare import scan, with_keys
 from certiseg.runs.sealed import read_sealed
 from certiseg.runs.settings import EngineSettings, Shard
+from certiseg.runs.task import Task
 from certiseg.runs.verify import verify_run
+from certiseg.runs.worker import Worker
 from tests.runs.small import Images, build, hashes, manifest_of, plain_run
 
 IMAGES = Images(2)
@@ -73,6 +78,95 @@ def test_workers_shards_and_resumes_give_the_same_bytes(run: RunFolder, tmp_path
         evaluate_dataset(part, manifest, IMAGES, build(0), shard=Shard(number, 2))
     merge_runs(parts, RunFolder(tmp_path / "joint"))
     assert hashes(tmp_path / "joint") == expected
+
+
+class Marked(Images):
+    """The same images, two objects marked side by side in each, and nothing in the lowest rows."""
+
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        assert sample.label is not None
+        marked = np.zeros(sample.label.shape, np.uint16)
+        height, width = marked.shape
+        marked[: height - 6] = np.where(np.arange(width) < width // 2, 1, 300)
+        return replace(sample, instances=marked)
+
+
+@pytest.fixture(scope="module")
+def marked_run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    images, folder = Marked(2), RunFolder(tmp_path_factory.mktemp("marked") / "run")
+    manifest = manifest_of(images, **ASKED, instances=True)
+    plain_run(folder.path, images, with_keys(manifest, scan(images, instances=True)))
+    return folder
+
+
+def test_true_objects_are_the_marked_ones_and_parts_of_the_rest(marked_run: RunFolder) -> None:
+    from scipy.ndimage import label as connected
+
+    folder, name = marked_run, IMAGES.names[0]
+    setting, tree = folder.manifest.each_setting()[0], folder.manifest.tree
+    true = {
+        (row["label"], row["pixels"])
+        for row in folder.receipt(name).measures
+        if row["setting"] == str(setting) and row["name"].startswith("true ")
+    }
+    label, marked = folder.label(name), folder.instances(name)
+    assert marked is not None
+    assert sorted(np.unique(marked)) == [0, 1, 300]
+    expected = set()
+    for vertex in ASKED["objects"]:
+        under = np.isin(label, np.flatnonzero(tree.members[tree.id(vertex)])) & (label != 255)
+        numbered, _ = connected(under & (marked == 0), np.ones((3, 3)))
+        areas = [(under & (marked == number)).sum() for number in (1, 300)] + np.bincount(numbered.ravel())[1:].tolist()
+        expected |= {(vertex, int(area)) for area in areas if area >= 20}
+    assert true == expected
+    assert verify_run(folder).passed
+    assert "True objects are those that the data set marks" in recall_table(folder, setting).note
+
+
+def test_a_worker_elsewhere_is_given_the_marks(marked_run: RunFolder) -> None:
+    manifest, sample = marked_run.manifest, Marked(2)[0]
+    assert sample.label is not None
+    worker = Worker(build, manifest, number=0, place="there")
+    try:
+        ranges = tuple(worker.folder.missing_draws(sample.name, 0.1))
+        answer = worker.work(Task(0, sample.name, sample.image, sample.label, ranges, 60.0, {}, sample.instances))
+    finally:
+        worker.close()
+    written = {path: (marked_run.path / path).read_bytes() for path in answer.files}
+    assert marked_run.relative(marked_run.instances_path(sample.name)) in written
+    assert answer.files == written
+
+
+def test_marks_are_bound_to_the_run(marked_run: RunFolder, tmp_path: Path) -> None:
+    folder = RunFolder(shutil.copytree(marked_run.path, tmp_path / "forged"))
+    name, marked = IMAGES.names[0], marked_run.instances(IMAGES.names[0])
+    assert marked is not None
+    folder.write_map(folder.instances_path(name), name, np.where(marked == 300, 1, marked))
+    with pytest.raises(cs.InputError, match="its bytes are not those that were written"):
+        folder.instances(name)
+    receipt = folder.receipt(name)
+    folder.write_receipt(name, receipt.rows, receipt.measures)
+    problems = verify_run(folder).problems
+    assert problems
+    assert "must be the ground truth" in problems[0].what
+
+
+def test_images_without_marks_are_left_out_or_refused(tmp_path: Path) -> None:
+    with pytest.raises(cs.InputError, match="must come with a map of instances, got none; leave out --instances"):
+        scan(IMAGES, instances=True)
+    images, manifest = Marked(2), manifest_of(IMAGES, **ASKED, instances=True)
+
+    class Half(Marked):
+        def __getitem__(self, index: int) -> Sample:
+            return super().__getitem__(index) if index else IMAGES[index]
+
+    found = scan(Half(2), instances=True)
+    assert found.label_keys == (None, scan(images, instances=True).label_keys[1])
+    left_out = evaluate_dataset(RunFolder(tmp_path / "half"), with_keys(manifest, found), Half(2), build(0))
+    assert list(left_out) == [IMAGES.names[0]]
+    with pytest.raises(cs.InputError, match="instances must come with objects"):
+        manifest_of(IMAGES, **{**ASKED, "objects": None}, instances=True)
 
 
 def test_a_whole_run_with_measures_is_verified(run: RunFolder) -> None:

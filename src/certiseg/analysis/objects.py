@@ -40,10 +40,11 @@ def measured(folder: RunFolder, setting: Setting) -> Rows:
 def note_of(folder: RunFolder) -> str:
     """What the bounds promise."""
     manifest = folder.manifest
+    marked = "True objects are those that the data set marks, elsewhere connected parts. " if manifest.instances else ""
     return (
-        f"{len(folder.finished())} images, objects from {manifest.least_area} pixels on. Bounds hold with probability "
-        f"{confidence(manifest.alpha_per_image)} for all measures of an image, beside the alpha of its pixels: both "
-        f"together {confidence(min(2 * manifest.alpha_per_image, 1))}."
+        f"{len(folder.finished())} images, objects from {manifest.least_area} pixels on. {marked}Bounds hold with "
+        f"probability {confidence(manifest.alpha_per_image)} for all measures of an image, beside the alpha of its "
+        f"pixels: both together {confidence(min(2 * manifest.alpha_per_image, 1))}."
     )
 
 

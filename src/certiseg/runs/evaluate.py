@@ -94,7 +94,7 @@ def evaluate(
     require_shard(part, len(samples))
     folder.require_usable()
     with _told(progress, samples.name) as told:
-        found = scan(samples, part, told, values=asked.values)
+        found = scan(samples, part, told, values=asked.values, instances=asked.instances)
         require_enough_draws(asked, found, len(samples))
         recorded, size = folder.manifest if folder.manifest_path.is_file() else None, found.size
         threads = threads_for(who, recorded)
@@ -102,7 +102,14 @@ def evaluate(
             chosen = make_model(model, hierarchy, of_model, said, size=size, sigmas=asked.sigmas)
             chosen = over_classes_of(chosen, samples, as_said=hierarchy is not None)
             if chosen.segmenter.settings.channels not in (None, found.channels):  # grey images are stored as RGB
-                found = scan(samples, part, told, values=asked.values, channels=chosen.segmenter.settings.channels)
+                found = scan(
+                    samples,
+                    part,
+                    told,
+                    values=asked.values,
+                    channels=chosen.segmenter.settings.channels,
+                    instances=asked.instances,
+                )
             asked = replace(asked, batch_size=batch_size_for(asked, recorded, chosen.segmenter, found, memory))
             manifest = make_manifest(asked, samples, chosen, threads=threads, device=who.device, split=split)
         for note in chosen.notes:
@@ -136,7 +143,8 @@ def evaluate_dataset(
     require_shard(shard, len(manifest.images))
     if not any(manifest.keys):
         channels = None if segmenter is None else segmenter.settings.channels
-        manifest = with_keys(manifest, scan(samples, shard, values=manifest.values, channels=channels))
+        found = scan(samples, shard, values=manifest.values, channels=channels, instances=manifest.instances)
+        manifest = with_keys(manifest, found)
     if engine is None:
         if segmenter is None:
             raise InputError("evaluate_dataset must be given a segmenter or an engine, got neither")

@@ -4,6 +4,7 @@ manifest.json                          what decides the run, and the hash of eve
 votes/NAME.sigma0.25.npz               votes of one image, with snapshots
 predictions/NAME.png                   the model's labels without noise (not certified)
 labels/NAME.png                        the ground truth, so that a run can be analysed where the data set is not
+instances/NAME.png                     its marked objects, where the run uses them
 certificates/NAME.SETTING.METHOD.npz   certificates, referring to the votes
 rows/NAME.json                         the sums of one image and the hash of every file of it; written last: "done"
 partial/NAME/sigma0.25_RANGES.npz      votes of some draws of an image that is not done yet
@@ -48,7 +49,7 @@ from certiseg.runs.settings import WHOLE, Setting, Shard, number, parse_shard
 from certiseg.settings import Stage
 from certiseg.votes import Votes, load_votes
 
-SUBFOLDERS = ("votes", "predictions", "labels", "certificates", "rows", "partial")
+SUBFOLDERS = ("votes", "predictions", "labels", "instances", "certificates", "rows", "partial")
 ROWS = "rows of an image"
 _SPAN = re.compile(r"(selection|estimation)(\d+)-(\d+)")
 
@@ -167,10 +168,14 @@ class RunFolder:
     def label_path(self, name: str) -> Path:
         return self.path / "labels" / f"{file_name(name)}.png"
 
+    def instances_path(self, name: str) -> Path:
+        return self.path / "instances" / f"{file_name(name)}.png"
+
     def files_of(self, name: str) -> list[Path]:
         """Every file of a finished image, the rows last."""
         manifest = self.manifest
         found = [self.prediction_path(name), self.label_path(name)]
+        found += [self.instances_path(name)] if manifest.instances else []
         found += [self.votes_path(name, sigma) for sigma in manifest.sigmas]
         certificates = [(setting, method) for setting in manifest.each_setting() for method in manifest.methods]
         found += [self.certificate_path(name, setting, method) for setting, method in certificates]
@@ -251,6 +256,10 @@ class RunFolder:
     def label(self, name: str) -> IdMap:
         """The ground truth of a finished image."""
         return read_ids(self.checked(name, self.label_path(name)))
+
+    def instances(self, name: str) -> IdMap | None:
+        """The marked objects of a finished image; None where the run does not use them."""
+        return read_ids(self.checked(name, self.instances_path(name))) if self.manifest.instances else None
 
     def prediction(self, name: str) -> IdMap:
         """The labels of a finished image without noise."""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _MODEL = ("model_sha256", "backend", "device", "threads")
 
 
-def label_key(label: IdMap) -> str:
-    """The hash of a ground truth, which stands for it."""
-    return digest(label.astype(np.int32))
+def label_key(label: IdMap, instances: IdMap | None = None) -> str:
+    """The hash of a ground truth, which stands for it, with its instances where the run uses them."""
+    return digest((label if instances is None else np.stack([label, instances])).astype(np.int32))
 
 
 def require_votes(manifest: Manifest, name: str, sigma: float, votes: Votes, source: str) -> None:

@@ -1,11 +1,12 @@
 """What a run measures in every image where objects are asked for, and the rows that its bounds give.
 
-Found objects are connected parts of the candidate map, true objects connected parts of the ground truth.
+Found objects are connected parts of the candidate map. True objects are the instances that the data set marks, where
+the run uses them, and connected parts of the ground truth elsewhere.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,13 @@ from certiseg.runs.manifest import Manifest
 from certiseg.runs.settings import Setting
 from certiseg.votes import Votes
 
+Marked: TypeAlias = NDArray[np.integer] | None
+"""(H, W): a number for each object that the data set marks, 0 where there is none."""
 TRUE, ELSEWHERE = "true ", "elsewhere"
 """How the names of true objects begin; the area that is free of a label in the ground truth."""
 
 
-def questions_of(manifest: Manifest, label: NDArray[np.integer]) -> list[Question]:
+def questions_of(manifest: Manifest, label: NDArray[np.integer], instances: Marked = None) -> list[Question]:
     """What is asked about an image with this ground truth; nothing where the run has no objects."""
     if manifest.objects is None:
         return []
@@ -43,7 +46,7 @@ def questions_of(manifest: Manifest, label: NDArray[np.integer]) -> list[Questio
     for name in manifest.objects:
         asked.append(dice(label, name))
         true = _under(manifest, label, name)
-        parts = enumerate(parts_of(true, manifest.least_area), 1)
+        parts = enumerate(_true_objects(true, instances, manifest.least_area), 1)
         asked += [share(part, name, name=f"{TRUE}{name} {place}") for place, part in parts]
         elsewhere = (label != VOID) & ~(widened(true, MARGIN) if true.any() else true)
         if elsewhere.any():
@@ -51,9 +54,20 @@ def questions_of(manifest: Manifest, label: NDArray[np.integer]) -> list[Questio
     return [*asked, objects(*manifest.objects, least=manifest.least_area)]
 
 
-def measures_of(manifest: Manifest, label: NDArray[np.integer], candidate: NDArray[np.integer]) -> tuple[Measure, ...]:
+def _true_objects(true: NDArray[np.bool_], instances: Marked, least: int) -> list[NDArray[np.bool_]]:
+    """Masks of the objects among the true pixels of a label: those that are marked, then parts of what is not."""
+    if instances is None:
+        return parts_of(true, least)
+    numbers, areas = np.unique(instances[true], return_counts=True)
+    marked = [true & (instances == number) for number in numbers[(numbers > 0) & (areas >= least)]]
+    return [*marked, *parts_of(true & (instances == 0), least)]
+
+
+def measures_of(
+    manifest: Manifest, label: NDArray[np.integer], candidate: NDArray[np.integer], instances: Marked = None
+) -> tuple[Measure, ...]:
     """The measures of an image, settled by the candidate map of its selection draws."""
-    return resolve(questions_of(manifest, label), Scene(candidate, manifest.tree))
+    return resolve(questions_of(manifest, label, instances), Scene(candidate, manifest.tree))
 
 
 def measure_rows(manifest: Manifest, setting: Setting, votes: Votes) -> list[dict[str, Any]]:

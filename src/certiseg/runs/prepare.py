@@ -26,7 +26,7 @@ from certiseg.planning import require_certifiable
 from certiseg.runs.identity import label_key
 from certiseg.runs.manifest import Manifest
 from certiseg.runs.progress import Progress
-from certiseg.runs.scheduler import Samples
+from certiseg.runs.scheduler import Samples, marked_in
 from certiseg.runs.settings import WHOLE, EngineSettings, RunSettings, Shard
 from certiseg.settings import given
 
@@ -54,8 +54,12 @@ def scan(
     *,
     values: Values = (),
     channels: int | None = None,
+    instances: bool = False,
 ) -> Scan:
-    """Read the images of a shard: the hash of the pixels and of the ground truth of each, None where unreadable."""
+    """Read the images of a shard: the hash of the pixels and of the ground truth of each, None where unreadable.
+
+    instances: whether the ground truth needs its instances, and is left out without them.
+    """
     keys: list[str | None] = [None] * len(samples)
     label_keys, sizes, reasons = keys.copy(), list[tuple[int, ...]](), list[str]()
     mine = [index for index in range(len(samples)) if shard.holds(index)]
@@ -63,11 +67,12 @@ def scan(
     for done, index in enumerate(itertools.chain(mine, others)):
         try:
             sample = samples[index]
+            marked = marked_in(sample) if instances else None
             pixels = read_image(sample.image, values=values, channels=channels)
             sizes.append(pixels.shape)
             if shard.holds(index):
                 keys[index] = image_key(pixels)
-                label_keys[index] = None if sample.label is None else label_key(sample.label)
+                label_keys[index] = None if sample.label is None else label_key(sample.label, marked)
         except InputError as error:  # it is left out when its turn comes
             reasons.append(str(error))
         if progress is not None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.archive import write_atomically
-from certiseg.datasets.base import Sample
+from certiseg.datasets.base import Instances, Sample
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
 from certiseg.partial_votes import DrawRange
@@ -58,6 +58,7 @@ class _Open:
     name: str
     sample: Sample
     label: NDArray[np.integer]
+    instances: Instances | None = None
     drawn: int = 0
     tasks: set[int] = field(default_factory=set)
     """Numbers of the tasks that are not answered."""
@@ -110,7 +111,8 @@ class _Scheduler:
         name = self.manifest.images[index]
         try:
             sample = self.samples[index]
-            image = _Open(name, sample, _checked_label(sample))
+            marked = marked_in(sample) if self.manifest.instances else None
+            image = _Open(name, sample, _checked_label(sample), marked)
         except InputError as error:
             self._leave_out(name, str(error))
             return
@@ -159,7 +161,9 @@ class _Scheduler:
         number = next(self.numbers)
         image.tasks.add(number)
         seconds = self.engine.seconds
-        self.ready.append(Task(number, image.name, image.sample.image, image.label, ranges, seconds, files or {}))
+        content = image.sample.image, image.label
+        task = Task(number, image.name, *content, ranges, seconds, files or {}, image.instances)
+        self.ready.append(task)
 
     def _files(self, name: str) -> dict[str, bytes]:
         """What a worker elsewhere needs to finish an image: its votes and partial votes."""
@@ -225,6 +229,13 @@ class _Scheduler:
     def _close(self, name: str) -> None:
         self.folder.remove_parts(name)
         self.open.pop(name, None)
+
+
+def marked_in(sample: Sample) -> Instances:
+    """The instances of a sample, refused where nobody has marked any."""
+    if sample.instances is None:
+        raise InputError(f"{sample.name} must come with a map of instances, got none; leave out --instances")
+    return sample.instances
 
 
 def _checked_label(sample: Sample) -> NDArray[np.integer]:

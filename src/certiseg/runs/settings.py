@@ -136,6 +136,9 @@ class RunSettings:
         help="bound objects of these labels, found and true, and the whole image (no label: things of the hierarchy)",
     )
     least_area: int = setting(100, metavar="PIXELS", help="the least area of an object")
+    instances: bool = setting(
+        False, help="true objects are those that the data set marks one by one, where it does, not connected parts"
+    )
     keep_maps: bool = setting(False, help="keep the label map of every draw, for questions in `certiseg view`")
     values: Values = setting(
         (), metavar="LOW:HIGH", help="numbers in image files that 0 and 1 stand for: one range, or one per channel"
@@ -155,6 +158,7 @@ class RunSettings:
         require(len(set(self.methods)) == len(self.methods), "methods", "differ", self.methods)
         require_one_of("family", self.family, get_args(Family))
         self._check_threat()
+        require(not self.instances or self.objects is not None, "instances", "come with objects", self.instances)
         require(is_whole(self.least_area) and self.least_area >= 1, "least_area", "be at least 1", self.least_area)
         self._check_stopping()
         for sigma in self.sigmas:

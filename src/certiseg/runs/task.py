@@ -27,6 +27,8 @@ class Task:
     """After so long the worker gives back what it has; the rest is asked for again."""
     files: dict[str, bytes] = field(default_factory=dict)
     """What lies in the run folder and is needed, by path inside the folder."""
+    instances: NDArray[np.uint16] | None = None
+    """The marked objects of the ground truth, where the run uses them."""
 
 
 @dataclass(frozen=True, eq=False)

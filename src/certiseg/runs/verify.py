@@ -168,12 +168,14 @@ def _notes(folder: RunFolder) -> Iterator[Problem]:
 def _recompute(folder: RunFolder, name: str) -> int:
     """Check what the files of a finished image say; returns how many certificates were recomputed."""
     manifest, tree = folder.manifest, folder.manifest.tree
-    label, prediction = folder.label(name), folder.prediction(name)
-    for path in (folder.label_path(name), folder.prediction_path(name)):
+    label, prediction, instances = folder.label(name), folder.prediction(name), folder.instances(name)
+    marked = [] if instances is None else [folder.instances_path(name)]
+    for path in (folder.label_path(name), folder.prediction_path(name), *marked):
         _require(
             folder.map_note(path, name).encode() in path.read_bytes(), path, "say to which image and run it belongs"
         )
-    _require(label_key(label) == manifest.identity(name)["label_key"], folder.label_path(name), "be the ground truth")
+    same = label_key(label, instances) == manifest.identity(name)["label_key"]
+    _require(same, folder.label_path(name), "be the ground truth")
     rows = prediction_rows(name, prediction, label, tree.num_classes)
     count, measures = 0, list[dict[str, Any]]()
     for sigma in manifest.sigmas:
@@ -184,7 +186,7 @@ def _recompute(folder: RunFolder, name: str) -> int:
         ended = rule is None or votes.n == manifest.draws[-1] or rule(votes)
         _require(ended, folder.votes_path(name, sigma), "end where the run's rule of stopping ends them")
         if votes.record is not None:
-            asked = [measure.digest for measure in measures_of(manifest, label, votes.candidate)]
+            asked = [measure.digest for measure in measures_of(manifest, label, votes.candidate, instances)]
             same = asked == [measure.digest for measure in votes.measures] and not votes.record.explored
             _require(
                 same, folder.votes_path(name, sigma), "hold the measures that its selection draws and the run settle"

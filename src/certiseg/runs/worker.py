@@ -139,7 +139,7 @@ def perform(
         sums = None
         if all(folder.votes_path(task.name, sigma).is_file() for sigma in folder.manifest.sigmas):
             prediction = _prediction(picture, segmenter, at_hand)
-            sums = write_image(folder, task.name, task.label, prediction, at_hand=at_hand)
+            sums = write_image(folder, task.name, task.label, prediction, task.instances, at_hand=at_hand)
     except InputError as error:
         return Answer(refused=str(error), draws=pace.draws, place=place)
     return Answer(draws=pace.draws, left=tuple(pace.left), sums=sums, place=place)
@@ -196,7 +196,7 @@ def _ask(
     for part in held:
         whole.take_selection(part)
     draw(segmenter, pixels, whole, "selection", whole.missing("selection"))
-    partial.ask(measures_of(manifest, task.label, candidate_of(whole)), keep_maps=manifest.keep_maps)
+    partial.ask(measures_of(manifest, task.label, candidate_of(whole), task.instances), keep_maps=manifest.keep_maps)
 
 
 class _Pace:

@@ -19,6 +19,7 @@ def write_image(
     name: str,
     label: NDArray[np.integer],
     prediction: NDArray[np.integer],
+    instances: NDArray[np.integer] | None = None,
     *,
     at_hand: Votes | None = None,
 ) -> dict[str, PixelSums]:
@@ -29,6 +30,8 @@ def write_image(
     manifest = folder.manifest
     folder.write_map(folder.prediction_path(name), name, prediction)
     folder.write_map(folder.label_path(name), name, label)
+    if instances is not None:
+        folder.write_map(folder.instances_path(name), name, instances)
     rows = prediction_rows(name, prediction, label, manifest.tree.num_classes)
     sums: dict[str, PixelSums] = {}
     measures: list[dict[str, Any]] = []
