@@ -43,6 +43,11 @@ def small_run(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run_page(small_run):
+    return Page(run_report(small_run, full=True))
+
+
+@pytest.fixture(scope="session")
+def short_page(small_run):
     return Page(run_report(small_run))
 
 

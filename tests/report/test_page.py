@@ -8,9 +8,12 @@ import pytest
 from jinja2 import UndefinedError
 from PIL import Image
 
+import certiseg as cs
 from certiseg.analysis.exports import Column, Table
+from certiseg.render.colours import colour_labels, colour_vertices
+from certiseg.report.bars import outcome_bar, outcome_strip, outcome_table
 from certiseg.report.gallery import Card, ShownMap
-from certiseg.report.page import LONG_TABLE, Section, map_uri, page, part, table
+from certiseg.report.page import LONG_TABLE, Chip, Section, map_uri, page, part, photograph_uri, table
 
 from .conftest import Page
 
@@ -65,10 +68,13 @@ def test_links_of_the_contents_lead_somewhere(run_page):
 
 def test_text_is_never_markup():
     body = table(Table(NASTY, NASTY, (Column(NASTY, NASTY),), ({NASTY: NASTY},)))
-    body += part("facts", [(NASTY, NASTY)]) + part("paragraphs", NASTY) + part("chips", [((1, 2, 3), NASTY)])
+    body += part("facts", [(NASTY, NASTY)]) + part("paragraphs", NASTY) + part("chips", [Chip((1, 2, 3), NASTY, NASTY)])
     body += part("promise", NASTY) + part("left_out", {NASTY: NASTY}) + part("picture", "data:,", NASTY, NASTY)
     card = Card(NASTY, NASTY, [ShownMap("data:,", NASTY, NASTY)])
-    body += part("gallery", [card], [NASTY], NASTY, NASTY, [((1, 2, 3), NASTY)])
+    body += part("gallery", [card], [NASTY], NASTY, NASTY, [Chip((1, 2, 3), NASTY, NASTY)])
+    body += part("points", [NASTY]) + part("commands", [(NASTY, NASTY)])
+    bars = [outcome_bar(NASTY, (0.5, 0.25, 0.25), more=[NASTY], note=NASTY)]
+    body += outcome_table(NASTY, NASTY, bars, more=[NASTY], note=NASTY) + outcome_strip(bars)
     found = Page(page(NASTY, NASTY, [Section(NASTY, NASTY, body)]))
     assert found.source.count("<script") == 1
     assert found.text.count(NASTY) >= 18
@@ -105,6 +111,18 @@ def test_maps_keep_their_colours_and_fit_the_page(width, expected):
     if width == expected:
         assert np.array_equal(shown, colours)
     assert {tuple(c) for c in shown.reshape(-1, 3)} <= {tuple(c) for c in colours.reshape(-1, 3)}
+
+
+def test_twenty_images_of_the_usual_size_fit_into_a_mail():
+    from certiseg.datasets import open_dataset
+
+    tree, scenes = cs.load_hierarchy("camvid"), open_dataset("streets", first=4)
+    shown = []
+    for sample in scenes:
+        coarse = np.where(np.indices(sample.label.shape).sum(axis=0) % 40 < 20, tree.id("obstacle"), sample.label % 31)
+        shown += [photograph_uri(sample.image), *4 * [map_uri(colour_labels(sample.label, tree))]]
+        shown += 3 * [map_uri(colour_vertices(coarse, tree))]
+    assert sum(map(len, shown)) * 20 / len(scenes) <= 5.5e6
 
 
 def test_maps_of_many_colours_are_kept_too():

@@ -6,7 +6,7 @@ None of them calls the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,13 @@ def all_pieces(folder: RunFolder, setting: Setting, *, draws: int = 1000) -> Ite
     yield from tradeoff_pieces(folder, setting)
     yield from visual_pieces(folder, run, setting)
     yield hierarchy_piece(folder)
+
+
+def main_pieces(folder: RunFolder, setting: Setting, *, draws: int = 1000) -> Iterator[Piece]:
+    """Those that an engineer asks for: the scores, and the tables of objects."""
+    yield next(score_pieces(ScoredRun(folder), draws=draws))
+    for piece in object_pieces(folder, setting):
+        yield replace(piece, draw=None)
 
 
 def main_methods(methods: tuple[str, ...]) -> list[str]:

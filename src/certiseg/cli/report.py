@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from tqdm import tqdm
 
@@ -15,10 +15,13 @@ from certiseg.cli.options import channel_numbers
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
 from certiseg.images import open_image, shown
+from certiseg.render.colours import Colours
 from certiseg.runs.settings import parse_setting
 from certiseg.truth.answer import load_sets
 
 if TYPE_CHECKING:
+    from certiseg.bounds import Bounds
+    from certiseg.certificate import Certificate
     from certiseg.runs.folder import RunFolder
 
 
@@ -26,10 +29,11 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "report",
         help=COMMANDS["report"],
-        description="Writes one HTML file that needs nothing else: what is promised, the settings, every table and "
-        "figure, and a gallery of the images. RUN may also be a certificate file of `certiseg certify`. Runs and "
-        "certificates keep no photographs; --root or --image shows them too. Several runs, of different data sets, "
-        "models or methods, stand side by side in one page: one table of scores, one figure of levels.",
+        description="Writes one HTML file that needs nothing else: what is promised and what is not, by class and by "
+        "object, the worst images, how to check it, tables, and a gallery. RUN may also be a certificate file of "
+        "`certiseg certify`. Runs and certificates keep no photographs; --root or --image shows them too. Several "
+        "runs, of different data sets, models or methods, stand side by side in one page: one table of scores, one "
+        "figure of levels.",
         epilog="example: certiseg report runs/camvid --root ../shared/data/camvid --out camvid.html; several runs: "
         "certiseg report runs/cityscapes runs/acdc --out both.html",
     )
@@ -46,6 +50,16 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--images", type=int, default=60, metavar="N", help="at most N in the gallery (default: 60)")
     parser.add_argument(
         "--tables", metavar="DIR", help="with several runs: also their tables as CSV, Markdown, LaTeX and the figure"
+    )
+    parser.add_argument("--full", action="store_true", help="with every table and figure of the paper's experiments")
+    parser.add_argument(
+        "--colours",
+        choices=get_args(Colours),
+        default="classes",
+        help="of the maps: one for every label, or one for each of at most six groups (default: classes)",
+    )
+    parser.add_argument(
+        "--truth", metavar="FOLDER", help="what `evaluate --calibration` wrote: sets that hold the true class"
     )
     parser.add_argument("--root", metavar="DIR", help="the data set, to show the photographs of a run")
     parser.add_argument("--image", metavar="FILE", help="the photograph of a certificate")
@@ -95,14 +109,23 @@ def _of_run(args: argparse.Namespace, path: Path) -> str:
             bar.set_postfix_str(what)
             bar.update()
 
-        return run_report(folder, setting=setting, images=args.images, photograph=photograph, progress=progress)
+        return run_report(
+            folder,
+            setting=setting,
+            images=args.images,
+            full=args.full,
+            colours=args.colours,
+            truth=args.truth,
+            photograph=photograph,
+            progress=progress,
+        )
 
 
 def _of_runs(args: argparse.Namespace) -> str:
     from certiseg.analysis.side_by_side import open_beside
     from certiseg.report.side_by_side import side_by_side_report
 
-    for name in ("root", "image", "show"):
+    for name in ("root", "image", "show", "full", "truth"):
         if getattr(args, name):
             raise InputError(f"--{name} must be given with a single run or certificate, got {len(args.paths)} runs")
     tables = Path(args.tables) if args.tables else None
@@ -119,7 +142,7 @@ def _of_file(args: argparse.Namespace, path: Path) -> str:
     from certiseg.report.certificate_report import certificate_report
     from certiseg.report.sets_report import sets_report
 
-    for name in ("setting", "root"):
+    for name in ("setting", "root", "full", "truth"):
         if getattr(args, name):
             raise InputError(f"--{name} must be given with a run folder, got a certificate file")
     if path.name.endswith(".truth.npz"):
@@ -127,7 +150,20 @@ def _of_file(args: argparse.Namespace, path: Path) -> str:
     name = path.name.removesuffix(".npz").removesuffix(".certificate")
     certificate = load_certificate(path)
     image = shown(certificate.votes.open(args.image), args.show) if args.image else None
-    return certificate_report(certificate, name, image=image, show=args.show)
+    bounds = _bounds_beside(path, certificate)
+    return certificate_report(certificate, name, image=image, show=args.show, bounds=bounds, path=str(path))
+
+
+def _bounds_beside(path: Path, certificate: Certificate) -> Bounds | None:
+    """The bounds that `certify` wrote beside the certificate, where they are of the same draws."""
+    from certiseg.bounds import load_bounds
+
+    file = path.with_name(path.name.replace(".certificate.npz", ".bounds.npz"))
+    if file == path or not file.is_file():
+        return None
+    bounds, votes = load_bounds(file), certificate.votes
+    same = (bounds.draws.image_key, bounds.draws.seed, bounds.draws.n) == (votes.image_key, votes.seed, votes.n)
+    return bounds if same else None
 
 
 def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:

@@ -169,6 +169,12 @@ def hex_colour(colour: Iterable[int]) -> str:
     return "#" + "".join(f"{int(value):02x}" for value in colour)
 
 
+def from_hex(text: str) -> tuple[int, int, int]:
+    """The RGB colour of #rrggbb."""
+    red, green, blue = (int(text[place : place + 2], 16) for place in (1, 3, 5))
+    return red, green, blue
+
+
 def oklch_to_rgb(lightness: float, chroma: float, hue: float) -> tuple[int, int, int]:
     """An sRGB colour from perceptual lightness, chroma and hue (degrees), clipped to what a screen can show."""
     a, b = chroma * np.cos(np.radians(hue)), chroma * np.sin(np.radians(hue))

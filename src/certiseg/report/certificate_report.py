@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -16,13 +17,14 @@ from certiseg.render.colours import OUTSIDE_COLOUR, colour_vertices
 from certiseg.render.figures import new_figure, show_map
 from certiseg.render.pictures import legend
 from certiseg.render.tree import draw_tree
-from certiseg.report.page import Section, figure, map_uri, page, part, photograph_uri, table
-from certiseg.report.run_report import PLAIN
-from certiseg.words import agreement_words, rounded_down
+from certiseg.report.page import Chip, Section, figure, map_uri, page, part, photograph_uri, table
+from certiseg.report.summary import PLAIN
+from certiseg.words import agreement_words, confidence, rounded_down
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from certiseg.bounds import Bounds
     from certiseg.certificate import Certificate, LabelShare
 
 _WIDE = 960
@@ -30,9 +32,19 @@ _MOST_LABELS = 20
 
 
 def certificate_report(
-    certificate: Certificate, name: str, *, image: NDArray[np.uint8] | None = None, show: Sequence[int] = ()
+    certificate: Certificate,
+    name: str,
+    *,
+    image: NDArray[np.uint8] | None = None,
+    show: Sequence[int] = (),
+    bounds: Bounds | None = None,
+    path: str | None = None,
 ) -> str:
-    """The page of a certificate; image: the photograph, which no certificate keeps; show: the channels it shows."""
+    """The page of a certificate.
+
+    image: the photograph, which no certificate keeps; show: the channels it shows; bounds: of objects and the whole
+    image, from the same draws; path: the file, for the command that checks it.
+    """
     size, settings, tree = certificate.vertex.shape, certificate.settings, certificate.hierarchy
     if image is not None and image.shape[:2] != size:
         raise InputError(f"image must have the size of the certificate, {size}, got {image.shape[:2]}")
@@ -42,11 +54,17 @@ def certificate_report(
             "What is promised",
             part("promise", f"{PLAIN}\n{certificate.claim()}\n{agreement_words(certificate.agreement)}."),
         ),
+        Section("not-promised", "What is not promised", part("points", _not_promised(certificate))),
         Section("labels", "Certified labels", _labels(certificate, certificate.label_shares(), name, image, show)),
         Section("detail", "How fine the labels are", table(_detail(certificate))),
         Section("radius", f"{_measured(certificate).capitalize()} of every pixel", _radius(certificate)),
         Section("settings", "Settings", part("facts", _settings(certificate))),
     ]
+    if bounds is not None:
+        sections.insert(3, Section("objects", "Objects and the whole image", _bounds(bounds)))
+    if path is not None:
+        checked = [(f"certiseg verify {shlex.quote(path)}", "recomputed from its votes by other code")]
+        sections.insert(2, Section("verify", "Check it", part("commands", checked)))
     if tree.num_levels > 1:
         sections.append(Section("hierarchy", "Hierarchy", figure(draw_tree(tree), f"Hierarchy {tree.name}")))
     subtitle = f"{settings.method}: {1 - certificate.abstain_rate:.1%} of {certificate.tested:,} pixels certified"
@@ -67,17 +85,38 @@ def _labels(
         which = f" ({shown_words(channels, show)})" if channels != 3 or show else ""
         body += part("picture", photograph_uri(image, most=_WIDE), f"{name}, photograph{which}", "plain")
     text = f"{name}: certified labels, abstentions white"
-    body += part("picture", map_uri(colours, most=_WIDE), text, "plain")
+    body += part("picture", map_uri(colours, most=_WIDE), text, "plain named")
     chips = [
-        (entry.colour, f"{entry.text} {entry.share:.1%}")
+        Chip(entry.colour, f"{entry.text} {entry.share:.1%}", entry.text, entry.texture)
         for entry in legend(shares, certificate.hierarchy, most=_MOST_LABELS)
     ]
     if certificate.region is not None:
-        chips.append((OUTSIDE_COLOUR, "outside the region"))
+        chips.append(Chip(OUTSIDE_COLOUR, "outside the region", "outside the region"))
     columns = (Column("text", "label"), Column("share", "share of the tested pixels", "percent"))
     note = "Abstentions are listed last. A certified label can be wrong: the proof is about the model, not the truth."
     rows = tuple(label._asdict() for label in shares)
     return body + part("chips", chips) + table(Table("All labels", note, columns, rows))
+
+
+def _not_promised(certificate: Certificate) -> list[str]:
+    return [
+        "That a label is true: the proof is about the smoothed model's answers, and a certified label can be wrong.",
+        f"Anything where it abstains: {certificate.abstain_rate:.1%} of the pixels.",
+        f"Any other change than {certificate.extent}: nothing larger, and no other kind.",
+    ]
+
+
+def _bounds(bounds: Bounds) -> Markup:
+    """What holds for objects and the whole image, with an alpha of their own."""
+    columns = (
+        Column("name", "measure"),
+        Column("pixels", "pixels", "count"),
+        Column("bound", "bound", "percent"),
+        Column("says", "what is certified"),
+    )
+    sure = confidence(bounds.settings.alpha)
+    note = f"For {bounds.extent}, with probability {sure} for all of them, beside the alpha of the pixels."
+    return table(Table("Certified bounds", note, columns, tuple(bounds.table())))
 
 
 def _detail(certificate: Certificate) -> Table:

@@ -12,15 +12,21 @@ from numpy.typing import NDArray
 from certiseg.analysis.drawing import method_name
 from certiseg.analysis.images import ImageScores, by_gain, image_scores
 from certiseg.analysis.pieces import main_methods
+from certiseg.certificate import Certificate
+from certiseg.hierarchy import ROOT, VOID, Hierarchy
 from certiseg.render.colours import (
     ABSTAIN_COLOUR,
+    BLUE,
+    RED,
     ROOT_COLOUR,
     VOID_COLOUR,
+    Colours,
     colour_labels,
     colour_vertices,
-    palette,
+    from_hex,
 )
-from certiseg.report.page import map_uri, part, photograph_uri
+from certiseg.render.groups import SEVERAL, groups_of
+from certiseg.report.page import Chip, map_uri, part, photograph_uri, vertex_chip
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.pooling import BASELINE, ScoredRun
 from certiseg.runs.settings import Setting
@@ -37,6 +43,8 @@ class ShownMap:
     source: str
     title: str
     text: str = ""
+    more: bool = False
+    """A comparison, which is not printed."""
 
 
 @dataclass(frozen=True)
@@ -54,33 +62,46 @@ def gallery(
     setting: Setting,
     *,
     most: int,
+    colours: Colours = "classes",
     photograph: Photographs = lambda _: None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Markup:
     """The gallery as HTML, of at most `most` images: those with the largest and the smallest gains."""
     methods, tree = folder.manifest.methods, folder.manifest.tree
     others = main_methods(methods)
-    shown = [m for m in (BASELINE, *others) if m in methods] or list(methods)
+    promised = folder.manifest.promised[0]
+    rest = [m for m in (BASELINE, *others) if m in methods and m != promised]
     compared = others if BASELINE in methods else []
     leading = "nested" if "nested" in compared else next(iter(compared), None)
     scores = image_scores(run, setting)
     chosen = _extremes(by_gain(scores, leading) if leading else scores, most)
-    cards = []
+    cards, seen = [], set[int]()
     for image in chosen:
         gains = " ".join(f"{image.gain(method):.6f}" for method in compared)
-        cards.append(Card(image.name, gains, list(_maps(folder, image, setting, shown, photograph(image.name)))))
+        maps = _Maps(folder, image, setting, colours, seen)
+        cards.append(Card(image.name, gains, list(maps.all([promised, *rest], photograph(image.name)))))
         progress(1)
     which = f": those with the largest and the smallest gain of {method_name(leading)}" if leading else ""
     note = f"{len(chosen)} of {len(scores)} images{which if len(chosen) < len(scores) else ''}."
-    note += f" {folder.manifest.words(setting)}. White: abstained."
-    colours = [
-        *zip(palette(tree).tolist(), tree.vertices, strict=True),
-        (ABSTAIN_COLOUR, "abstained"),
-        (ROOT_COLOUR, "set under no vertex"),
-        (VOID_COLOUR, "void"),
-    ]
+    note += f" {folder.manifest.words(setting)}. White: abstained. Lines and dots: coarser than a class."
     names = [method_name(method) for method in compared]
-    return part("gallery", cards, names, leading and method_name(leading), note, colours)
+    return part("gallery", cards, names, leading and method_name(leading), note, legend(tree, seen, colours))
+
+
+def legend(tree: Hierarchy, seen: set[int], colours: Colours) -> list[Chip]:
+    """What the colours of the maps mean: the labels that occur, or their groups; then those of no label."""
+    groups = groups_of(tree) if colours == "groups" else None
+    if groups is None:
+        chips = [vertex_chip(tree, vertex, colours) for vertex in sorted(seen) if vertex >= 0]
+    else:
+        places = sorted({int(groups.of[vertex]) for vertex in seen if vertex >= 0})
+        named = [(groups.colours[place].tolist(), (*groups.names, SEVERAL)[place]) for place in places]
+        chips = [Chip(colour, name, name) for colour, name in named]
+    chips.append(Chip(ABSTAIN_COLOUR, "abstained", "abstained"))
+    if ROOT in seen:
+        chips.append(Chip(ROOT_COLOUR, "set under no vertex", "set under no vertex"))
+    chips.append(Chip(VOID_COLOUR, "void", "void"))
+    return [*chips, *(Chip(from_hex(colour), words, words) for colour, words in VERDICTS)]
 
 
 def _extremes(ordered: Sequence[ImageScores], most: int) -> list[ImageScores]:
@@ -91,22 +112,51 @@ def _extremes(ordered: Sequence[ImageScores], most: int) -> list[ImageScores]:
     return [*ordered[: most - last], *ordered[len(ordered) - last :]]
 
 
-def _maps(
-    folder: RunFolder,
-    image: ImageScores,
-    setting: Setting,
-    methods: Sequence[str],
-    photograph: NDArray[np.uint8] | None,
-) -> Iterator[ShownMap]:
-    tree, name = folder.manifest.tree, image.name
-    if photograph is not None:
-        yield ShownMap(photograph_uri(photograph), "photograph")
-    yield ShownMap(map_uri(colour_labels(folder.label(name), tree)), "ground truth")
-    yield ShownMap(map_uri(colour_labels(folder.prediction(name), tree)), "model", "without noise or proof")
-    for method in methods:
-        vertex = folder.certificate(name, setting, method).vertex
-        gain = f", gain {image.gain(method):+.3f}" if BASELINE in methods and method != BASELINE else ""
+@dataclass(frozen=True)
+class _Maps:
+    """The maps of one image; seen: collects the labels that they show."""
+
+    folder: RunFolder
+    image: ImageScores
+    setting: Setting
+    colours: Colours
+    seen: set[int]
+
+    def all(self, methods: Sequence[str], photograph: NDArray[np.uint8] | None) -> Iterator[ShownMap]:
+        """Photograph, truth, model, the promise, where it is wrong, then the comparisons."""
+        label = self.folder.label(self.image.name)
+        if photograph is not None:
+            yield ShownMap(photograph_uri(photograph), "photograph")
+        yield self._labels(label, "ground truth")
+        yield self._labels(self.folder.prediction(self.image.name), "model", "without noise or proof")
+        for place, method in enumerate(methods):
+            certificate = self.folder.certificate(self.image.name, self.setting, method)
+            yield self._certified(certificate, method, more=place > 0)
+            if place == 0:
+                yield ShownMap(map_uri(_verdict(certificate, label)), "right or wrong", "blue: right, orange: wrong")
+
+    def _labels(self, label: NDArray[np.integer], title: str, text: str = "") -> ShownMap:
+        tree = self.folder.manifest.tree
+        self.seen.update(int(k) for k in np.unique(label) if k < tree.num_classes)
+        return ShownMap(map_uri(colour_labels(label, tree, colours=self.colours)), title, text)
+
+    def _certified(self, certificate: Certificate, method: str, *, more: bool) -> ShownMap:
+        image, tree = self.image, self.folder.manifest.tree
+        self.seen.update(np.unique(certificate.vertex).tolist())
+        gain = f", gain {image.gain(method):+.3f}" if BASELINE in image.of and method != BASELINE else ""
         agreement = image.of[method]["agreement"]
         warning = f"; WARNING: agreement {agreement:.1%}" if agreement < LOW_AGREEMENT else ""
-        title = f"{method_name(method)} ({folder.manifest.role(method, setting)})"
-        yield ShownMap(map_uri(colour_vertices(vertex, tree)), title, f"{image.words(method)}{gain}{warning}")
+        title = f"{method_name(method)} ({self.folder.manifest.role(method, self.setting)})"
+        painted = colour_vertices(certificate.vertex, tree, colours=self.colours)
+        return ShownMap(map_uri(painted), title, f"{image.words(method)}{gain}{warning}", more)
+
+
+VERDICTS = ((BLUE, "certified and right"), (RED, "certified and wrong"))
+
+
+def _verdict(certificate: Certificate, label: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """(H, W, 3): certified and right, certified and wrong, abstained, void."""
+    known = label != VOID
+    right = certificate.holds(np.where(known, label, 0))
+    codes = np.where(known, np.where(certificate.abstained, 2, np.where(right, 0, 1)), 3)
+    return np.array([*(from_hex(colour) for colour, _ in VERDICTS), ABSTAIN_COLOUR, VOID_COLOUR], np.uint8)[codes]

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from certiseg.analysis.exports import Table, show_cell
+from certiseg.hierarchy import Hierarchy
+from certiseg.render.colours import Colours, line_colour, palette, texture_of
 from certiseg.render.figures import figure_bytes
 
 if TYPE_CHECKING:
@@ -53,6 +55,29 @@ def page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Chip:
+    """An entry of a legend; name: what a map tells on hover."""
+
+    colour: Sequence[int]
+    text: str
+    name: str = ""
+    texture: int = 0
+
+    @property
+    def line(self) -> list[int]:
+        """The colour of the lines of its texture."""
+        lines: list[int] = line_colour(np.array(self.colour, np.uint8)).tolist() if self.texture else [*self.colour]
+        return lines
+
+
+def vertex_chip(hierarchy: Hierarchy, vertex: int, colours: Colours, text: str = "") -> Chip:
+    """The entry of a vertex."""
+    name = hierarchy.vertices[vertex]
+    colour = palette(hierarchy, colours)[vertex].tolist()
+    return Chip(colour, text or name, name, texture_of(hierarchy.level_of[vertex]))
+
+
 def part(macro: str, *content: object) -> Markup:
     """HTML made by a macro of parts.html, everything in it escaped."""
     made = getattr(_TEMPLATES.get_template("parts.html").module, macro)(*content)
@@ -69,7 +94,7 @@ def figure(drawn: Figure, text: str, *, maps: bool = False) -> Markup:
     """A figure: shapes for charts, pixels for label maps."""
     if maps:
         return part("picture", data_uri(figure_bytes(drawn, "png", dpi=110), "image/png"), text, "wide")
-    return part("picture", data_uri(figure_bytes(drawn, "svg"), "image/svg+xml"), text, "wide")
+    return part("picture", data_uri(figure_bytes(drawn, "svg"), "image/svg+xml"), text, "wide chart")
 
 
 def map_uri(colours: NDArray[np.uint8], *, most: int = 480) -> str:

@@ -1,4 +1,4 @@
-"""The report of a run: what is promised, the settings, every table and figure, and the gallery."""
+"""The report of a run: the first page, tables, the gallery, the settings, and if asked the paper's experiments."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from collections.abc import Callable
 from markupsafe import Markup
 
 from certiseg.analysis.drawing import method_name
-from certiseg.analysis.pieces import Piece, all_pieces
+from certiseg.analysis.pieces import Piece, all_pieces, main_pieces
 from certiseg.errors import InputError
+from certiseg.render.colours import Colours, palette
+from certiseg.report.bars import outcome_bar, outcome_table
 from certiseg.report.gallery import Photographs, gallery
 from certiseg.report.page import Section, figure, page, part, table
+from certiseg.report.summary import first_page
+from certiseg.report.truth import read_reached, truth_section
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.manifest import Manifest
 from certiseg.runs.pooling import ScoredRun, draws_words
 from certiseg.runs.settings import Setting
-from certiseg.words import agreement_words
-
-PLAIN = (
-    "Where a pixel is certified, no change of the stated kind and size turns the smoothed model's answer away from its "
-    "label, with the stated probability. Where it abstains, nothing is promised. The label itself can be wrong."
-)
 
 
 def run_report(
@@ -28,10 +26,17 @@ def run_report(
     *,
     setting: Setting | None = None,
     images: int = 60,
+    full: bool = False,
+    colours: Colours = "classes",
+    truth: str | None = None,
     photograph: Photographs = lambda _: None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """The page of a finished run; `setting`: the one whose figures are drawn (default: that of the promise)."""
+    """The page of a finished run.
+
+    setting: the one whose tables and figures are shown (default: that of the promise); full: with every experiment of
+    the paper; truth: what `certiseg evaluate --calibration` wrote for the same model.
+    """
     manifest = folder.manifest
     if not folder.finished():
         raise InputError(f"{folder.path}: must have finished images; run `certiseg evaluate` first")
@@ -39,44 +44,46 @@ def run_report(
     setting = setting or manifest.promised[1]
     if setting not in known:
         raise InputError(f"setting must be one of the run's, {', '.join(map(str, known))}, got {setting}")
+    palette(manifest.tree, colours)
+    reached = None if truth is None else read_reached(truth, manifest)
     run = ScoredRun(folder)
-    sections = [
-        Section("promise", "What is promised", _promise(folder, run)),
-        Section("settings", "Settings", part("facts", _settings(folder, run)) + part("left_out", folder.left_out())),
-    ]
-    for piece in all_pieces(folder, setting):
+    sections = first_page(folder, run)
+    if reached is not None:
+        title = "Sets that hold the truth: a promise about truth"
+        sections.insert(len(sections) - 1, Section("truth", title, truth_section(reached)))
+    sections.append(Section("methods", "Methods side by side", _methods(run, setting)))
+    for piece in all_pieces(folder, setting) if full else main_pieces(folder, setting):
         sections.append(Section(piece.stem, piece.title, _body(piece)))
         progress(piece.title)
     if images > 0:
-        body = gallery(folder, run, setting, most=images, photograph=photograph, progress=lambda _: progress("gallery"))
+        body = gallery(
+            folder,
+            run,
+            setting,
+            most=images,
+            colours=colours,
+            photograph=photograph,
+            progress=lambda _: progress("gallery"),
+        )
         sections.append(Section("gallery", "Gallery", body))
+    facts = part("facts", _settings(folder, run)) + part("left_out", folder.left_out())
+    sections.append(Section("settings", "Settings", facts))
     method, of_promise = manifest.promised
     promise = f"{method_name(method)} at {manifest.words(of_promise)}, {manifest.guarantee()}"
     subtitle = f"{manifest.model} on {len(run.images)} images; promise: {promise}"
     return page(f"certiseg: {manifest.dataset}", subtitle, sections)
 
 
-def _promise(folder: RunFolder, run: ScoredRun) -> Markup:
-    """The claim of one certificate of the promise, word for word, how far it is to be read, and what the others are."""
-    manifest = run.manifest
-    method, setting = manifest.promised
-    claim = folder.certificate(run.images[0], setting, method).claim()
-    scores = run.sums(method, setting).scores()
-    found = (
-        f"Of all labelled pixels {scores.accuracy:.1%} are certified and right, {scores.wrong:.1%} certified and "
-        f"wrong; {agreement_words(scores.agreement)}."
-    )
-    family = (
-        "Each image has such a promise of its own."
-        if manifest.family == "image"
-        else f"The run as a whole: {manifest.guarantee()}."
-    )
-    others = (
-        f"The promise is {method_name(method)} at {manifest.words(setting)}, named before the first draw. The run "
-        f"shows {len(manifest.methods)} methods at {len(manifest.each_setting())} settings from the same draws: all "
-        "but the promise are a comparison, and thresholds or settings picked from this page are exploration."
-    )
-    return part("promise", f"{PLAIN}\n{claim}\n{found}") + part("paragraphs", f"{family}\n{others}")
+def _methods(run: ScoredRun, setting: Setting) -> Markup:
+    """Right, wrong and abstained by every method, from the same draws."""
+    bars = []
+    for method in run.manifest.methods:
+        scores = run.sums(method, setting).scores()
+        shares = (scores.accuracy, scores.wrong, scores.abstain)
+        more = [f"{scores.cig:.3f}", f"{scores.set_size:.2f}"]
+        bars.append(outcome_bar(method_name(method), shares, more=more, note=run.manifest.role(method, setting)))
+    note = "CIG: certified information gain, 1 if every pixel is certified as its class. Classes: in a certified label."
+    return outcome_table(run.manifest.words(setting), "method", bars, more=["CIG", "classes"], note=note)
 
 
 def _settings(folder: RunFolder, run: ScoredRun) -> list[tuple[str, str]]:

@@ -32,6 +32,27 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// The name of the label under the pointer, by the colours of the legend.
+const names = new Map();
+for (const entry of document.querySelectorAll("[data-colours]")) {
+  for (const colour of entry.dataset.colours.split(" ")) names.set(colour, entry.dataset.name);
+}
+const sheet = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+let drawn = null;
+document.addEventListener("pointermove", ({ target, clientX, clientY }) => {
+  if (!(target instanceof HTMLImageElement) || !target.closest(".maps, .named, dialog") || !target.naturalWidth) return;
+  if (drawn !== target.src) {
+    sheet.canvas.width = target.naturalWidth;
+    sheet.canvas.height = target.naturalHeight;
+    sheet.drawImage(target, 0, 0);
+    drawn = target.src;
+  }
+  const box = target.getBoundingClientRect();
+  const at = [(clientX - box.left) / box.width * target.naturalWidth, (clientY - box.top) / box.height * target.naturalHeight];
+  const [red, green, blue] = sheet.getImageData(...at.map(Math.floor), 1, 1).data;
+  target.title = names.get(`${red},${green},${blue}`) ?? "";
+});
+
 window.addEventListener("beforeprint", () => {
   for (const folded of document.querySelectorAll("details")) folded.open = true;
 });
