@@ -23,8 +23,9 @@ check: setup  ## style and types; all that CI runs is in .ci/run
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md, docs/threats-guarantee.md, docs/truth-guarantee.md
+guarantee: setup  ## 10,000 and more simulated images; writes docs/guarantee.md and docs/*-guarantee.md
 	$(BIN)/python -m tests.guarantees.report
+	$(BIN)/python -m tests.guarantees.measures_report
 	$(BIN)/python -m tests.guarantees.threats_report
 	$(BIN)/python -m tests.guarantees.truth_report
 

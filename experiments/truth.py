@@ -224,10 +224,10 @@ def _under_attack(frames: ByScore, attacks: dict[float, ByScore], risk: float, s
     lines += [
         f"Every tested frame is moved by up to r against its true classes ({STEPS} gradient steps in expectation over "
         "the noise, SegPGD), then asked about once with fresh noise; thresholds come from other frames as they are. "
-        "Error: twice the standard error of a share of so many frames. The promise is broken where coverage plus error "
-        "stays below it; a search that misses the worst perturbation proves nothing about it.",
+        "Interval: what so few frames leave open (Wilson, two standard errors). The promise is broken where all of it "
+        "lies below; a search that misses the worst perturbation proves nothing about it.",
         "",
-        "| score | r | attacked frames | promised | covered as it is | covered under attack | error | mean set size |",
+        "| score | r | attacked frames | promised | covered as is | under attack | interval | mean set size |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for score, of_score in frames.items():
@@ -241,10 +241,17 @@ def _under_attack(frames: ByScore, attacks: dict[float, ByScore], risk: float, s
                     float(np.mean(v))
                     for v in ([s.coverage for s in plain], [s.coverage for s in hit], [s.mean_size for s in hit])
                 )
-                error = 2 * np.sqrt(after * (1 - after) / len(moved))
-                cells = f"{before:.3f} | {after:.3f} | {error:.3f} | {size:.2f}"
+                low, high = sampling_error(after, len(moved))
+                cells = f"{before:.3f} | {after:.3f} | {low:.3f} - {high:.3f} | {size:.2f}"
                 lines.append(f"| {score} | {radius:g} | {len(moved) if radius else 0} | {1 - risk:g} | {cells} |")
     return lines
+
+
+def sampling_error(share: float, frames: int, errors: float = 2.0) -> tuple[float, float]:
+    """The interval of a share of so many frames, by Wilson."""
+    middle, square = share + errors**2 / (2 * frames), errors**2 / frames
+    half = errors * np.sqrt(share * (1 - share) / frames + square / (4 * frames))
+    return float((middle - half) / (1 + square)), float((middle + half) / (1 + square))
 
 
 def _by_drive(frames: ByScore, risk: float) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.stats import norm
 
 from certiseg.truth.scores import UNIT
 from experiments import truth
@@ -44,6 +45,14 @@ def test_attacked_frames_are_judged_by_thresholds_of_others_as_they_are() -> Non
     assert {split.coverage for split in random_splits(frames, 0.0, 0.1, splits=20, attacked=lost)} == {0.0}
     same = random_splits(frames, 0.0, 0.1, splits=20, attacked=frames)
     assert same == random_splits(frames, 0.0, 0.1, splits=20)
+
+
+def test_few_frames_leave_much_open() -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
+    for hits, frames in ((2, 2), (35, 39), (0, 5), (110, 117)):
+        known = proportion_confint(hits, frames, alpha=2 * norm.sf(2.0), method="wilson")
+        assert truth.sampling_error(hits / frames, frames) == pytest.approx(known, abs=1e-12)
 
 
 def test_the_page_is_written_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

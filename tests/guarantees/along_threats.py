@@ -196,19 +196,23 @@ def worlds() -> list[World]:
 
 
 def noisy_worlds() -> list[World]:
-    """With pixel noise, where all steps of the proof are tight.
+    """With pixel noise, where all steps of the proof are tight, for every threat that allows it.
 
     Up to the end of the range the label is always kept, beyond it where the noise lies in a half space of r / sigma. So
     the share is exactly tau, and at the end of the range the worst perturbation of size r leaves exactly one half.
     """
     found, dark, sigma = [], threats.dark(1.0), 0.25
-    for radius in (0.0, 0.05, 0.12, 0.16):
-        end = dark.range(0.75, radius, sigma)[1]
+    others = (threats.fog(0.5), threats.fog(0.02, depth=np.full((1, 4), 30.0)), threats.haze(0.4), threats.flat(0.6))
+    cases = [(dark, radius) for radius in (0.0, 0.05, 0.12, 0.16)]
+    for threat, radius in (*cases, *((other, 0.05) for other in (*others, threats.blur(2.0)))):
+        depth = " by depth" if getattr(threat, "depth", None) is not None else ""
+        name = f"pixel noise{'' if threat is dark else f' with {threat.name}{depth}'}, r = {radius:g}"
+        end = threat.range(0.75, radius, sigma)[1]
         common: dict[str, Any] = {"sigma": sigma, "radius": radius, "half_space": radius / sigma}
-        found.append(World(f"pixel noise, r = {radius:g}", (((end, FAR),),), dark, **common))
-        anchors = place_anchors(dark, 2.5 * end, tau=0.75, radius=radius, sigma=sigma)
+        found.append(World(name, (((end, FAR),),), threat, **common))
+        anchors = place_anchors(threat, 2.5 * end, tau=0.75, radius=radius, sigma=sigma)
         last = ((anchors[-1] + end, FAR),)
-        found.append(World(f"pixel noise, r = {radius:g}, with anchors", (last,), dark, anchors=anchors, **common))
+        found.append(World(f"{name}, with anchors", (last,), threat, anchors=anchors, **common))
     found.append(World("pixel noise, step alone", (step(dark, 0.75),), dark, sigma=sigma, radius=0.05))
     return found
 

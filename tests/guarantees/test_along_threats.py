@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
 
 import certiseg as cs
 from certiseg import threats
@@ -171,20 +172,37 @@ KINDS = {
 }
 
 
+SPREAD = 1 / np.sqrt(((wave() - 0.5) ** 2).sum())
+"""Deviation of the amplitude under pixel noise of deviation 1."""
+
+
+def tight_edge(threat: Threat, rate: float, start: float, sigma: float) -> float:
+    """The amplitude that exactly tau of the draws at an anchor exceed, the image having decayed with its parameter."""
+    parts = (np.arange(20_000) + 0.5) / 20_000
+    left = np.exp(-rate * (start - threat.scale * np.log(parts)))
+    if sigma == 0:
+        return float(np.exp(-rate * (start + threat.scale * np.log(4))))
+    return float(brentq(lambda e: norm.sf((e - left) / (sigma * SPREAD)).mean() - 0.75, -3, 3, xtol=1e-12))
+
+
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("ranges", [1.0, 2.5])
-def test_every_threat_keeps_its_promise_end_to_end(name: str, ranges: float) -> None:
+@pytest.mark.parametrize(("ranges", "sigma"), [(1.0, 0.0), (2.5, 0.0), (1.0, 0.1), (2.5, 0.1)])
+def test_every_threat_keeps_its_promise_end_to_end(name: str, ranges: float, sigma: float) -> None:
     """The model reads the parameter from the image, and loses its label where the share at the last anchor is tau."""
     threat, rate = KINDS[name]
     up_to = ranges * threat.range(0.75)[1]
-    last = threat.range(0.75)[1] * (np.ceil(ranges) - 1)
-    edge = np.exp(-rate * (last + threat.scale * np.log(4)))
-    model, false, trials, alpha = of_statistic(lambda i: amplitude(i - i.mean() + 0.5) > edge), 0, 60, 0.2
+    edge = tight_edge(threat, rate, threat.range(0.75)[1] * (np.ceil(ranges) - 1), sigma)
+    model, false, trials, alpha = (
+        of_statistic(lambda i: amplitude(i - i.mean() + 0.5) > edge),
+        0,
+        30 if sigma else 60,
+        0.2,
+    )
     region = np.zeros((4, 8), bool)
     region[0, 0] = True
+    asked = {"threat": threat, "sigma": sigma, "n": 50, "n0": 1, "up_to": up_to, "batch_size": 50}
     for seed in range(trials):
-        votes = cs.sample(model, wave(), sigma=0.0, threat=threat, n=50, n0=1, seed=seed, up_to=up_to, batch_size=50)
-        cert = cs.certify(votes, method="segcertify", alpha=alpha, region=region)
+        cert = cs.certify(cs.sample(model, wave(), seed=seed, **asked), method="segcertify", alpha=alpha, region=region)
         false += cert.vertex[0, 0] == 1
     assert false <= binom.isf(1e-5, trials, alpha)
     if ranges == 1:

@@ -338,6 +338,16 @@ def test_more_than_ten_thousand_objects_are_refused() -> None:
         resolve([measures.objects("b", least=1)], Scene(dots, TREE))
 
 
+def test_values_that_were_stopped_by_looking_at_them_need_the_anytime_test() -> None:
+    asked: dict[str, Any] = {"measures": [measures.kept()], "hierarchy": TREE, "stop": lambda _: True, "stop_every": 40}
+    votes = cs.sample(MODEL, MODEL.image, sigma=0.2, n0=4, n=80, **asked)
+    with pytest.raises(cs.InputError, match="test must be 'anytime' for votes that were stopped"):
+        cs.bound(votes)
+    found = cs.bound(votes, test="anytime")
+    assert found.draws.n == 40
+    assert found.lower[0] == np.sort(votes.values[:, 0])[::-1][(found.critical or 0) - 1]
+
+
 def test_votes_without_measures_have_no_bounds() -> None:
     with pytest.raises(cs.InputError, match="votes must hold measures"):
         cs.bound(cs.sample(MODEL, MODEL.image, sigma=0.25, n0=2, n=2))

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutation.child import in_child, judge, preload, store_reference
-from tests.mutation.mutants import MUTANTS, Mutant
+from tests.mutation.mutant import Mutant
+from tests.mutation.mutants import MUTANTS
 from tests.mutation.table import write_table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.mutation.mutant import Mutant
+from tests.mutation.wider_mutants import WIDER_MUTANTS
 
 BINOMIAL = ("stats/test_binomial.py", "stats/test_nested.py", "test_certify.py")
 CORRECTION = ("stats/test_correction.py", "stats/test_nested.py", "test_certify.py", "test_laws.py")
@@ -18,18 +19,6 @@ KERNELS = ("test_kernels.py", "test_votes.py", "test_partial_votes.py", "models/
 TREE = ("test_hierarchy.py", "test_certify.py")
 LARGE = ("test_large_images.py",)
 RUNS = ("runs/test_identity.py",)
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """An edit: `old`, which occurs exactly once in the file, becomes `new`."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    breaks: str
-    tests: tuple[str, ...]
 
 
 MUTANTS = (
@@ -709,4 +698,5 @@ MUTANTS = (
         "K(y, l) falls back to the class where a path skips a level",
         TREE,
     ),
+    *WIDER_MUTANTS,
 )

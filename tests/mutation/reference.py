@@ -71,6 +71,7 @@ def _parts() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "p near its level, too large for exact arithmetic", _too_large
     yield from _sampled_parts()
     yield from _run_parts()
+    yield from _wider_parts()
     yield from _refusals()
 
 
@@ -179,6 +180,12 @@ def _claimed_cost() -> str:
     from certiseg.noise.grid import grid_distance
 
     return f"{grid_distance(sigma=0.2, draws=60, values=4608):.6e}"
+
+
+def _wider_parts() -> Iterator[tuple[str, Callable[[], Any]]]:
+    from tests.mutation.wider_reference import wider_parts
+
+    yield from wider_parts(_network("logits"), _image(), tree())
 
 
 def _run_parts() -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.mutants import Mutant
+from tests.mutation.mutant import Mutant
 
 HEAD = """# Mutants
 
 Each row is one edit of the source that breaks what certiseg promises. `make mutants` applies it to a copy, shows that
 it changes certified pixels (or a refusal) on the reference input of `tests/mutation/reference.py`, and runs tests until
-one fails. A mutant that survives is a missing test. The list is `tests/mutation/mutants.py`; `make test` checks that
-each edit still applies.
+one fails. Numbers of bounds, radii and values are counted as pixels are. A mutant that survives is a missing test. The
+list is `tests/mutation/mutants.py`; `make test` checks that each edit still applies.
 
 """
 

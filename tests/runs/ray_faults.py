@@ -22,9 +22,11 @@ from certiseg.runs.ray import RayPool
 from certiseg.runs.settings import EngineSettings
 from tests.runs.cluster import Cluster
 from tests.runs.small import Images, build, hashes, manifest_of, node_build, plain_run, slow
+from tests.runs.test_measured import ALONG
 
 IMAGES = 6
 DRAWS = IMAGES * 105
+PLAIN = {"sigmas": (0.1,)}
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def cluster():
 def expected(tmp_path_factory):
     """The hashes of the run in one process."""
     images = Images(IMAGES)
-    return plain_run(tmp_path_factory.mktemp("here"), images, manifest_of(images, sigmas=(0.1,)))
+    return plain_run(tmp_path_factory.mktemp("here"), images, manifest_of(images, **PLAIN))
 
 
 class Watched(Progress):
@@ -58,7 +60,7 @@ class Watched(Progress):
 def run(cluster, path, build=build, *, watch=None, changes=None, **options):
     """The run on the cluster, watched with its engine after each task; returns the engine, closed."""
     images = Images(IMAGES)
-    manifest = manifest_of(images, **{"sigmas": (0.1,)} | (changes or {}))
+    manifest = manifest_of(images, **PLAIN | (changes or {}))
     engine = RayPool(build, manifest, EngineSettings(engine="ray", address=cluster.address, **options))
     progress = Watched(engine, watch or (lambda *_: None))
     try:
@@ -130,27 +132,59 @@ from pathlib import Path
 sys.path.insert(0, {root!r})
 from tests.runs import ray_faults as f
 class There: address = {address!r}
-f.run(There, Path({path!r}), f.slow, watch=lambda engine, k: print("draws", k, flush=True), draws_per_task=20)
+watch = lambda engine, k: print("draws", k, flush=True)
+f.run(There, Path({path!r}), f.slow, watch=watch, changes=f.{asked}, draws_per_task=20)
 """
 
 
-def test_a_killed_driver_goes_on_with_the_ranges_it_had(cluster, expected, tmp_path):
-    cluster.add_node()
-    cluster.wait_for(2)
+def kill_drivers(cluster, path, asked, after=(3, 6)):
+    """Start the run so often, each time in a process that is killed after so many tasks."""
     root = str(Path(__file__).parents[2])
-    code = DRIVER.format(root=root, address=cluster.address, path=str(tmp_path / "run"))
-    for lines in (3, 6):
+    code = DRIVER.format(root=root, address=cluster.address, path=str(path), asked=asked)
+    for lines in after:
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as driver:
             for number, _ in enumerate(driver.stdout):
                 if number == lines:
                     driver.send_signal(signal.SIGKILL)
                     break
-    assert list((tmp_path / "run" / "partial").rglob("*.npz")) or list((tmp_path / "run" / "rows").iterdir())
+    assert list((path / "partial").rglob("*.npz")) or list((path / "rows").iterdir())
+
+
+def test_a_killed_driver_goes_on_with_the_ranges_it_had(cluster, expected, tmp_path):
+    cluster.add_node()
+    cluster.wait_for(2)
+    kill_drivers(cluster, tmp_path / "run", "PLAIN")
     seen = []
     engine = run(cluster, tmp_path / "run", slow, watch=lambda _, draws: seen.append(draws), draws_per_task=20)
     assert 0 < sum(engine.places.values()) < DRAWS
     assert sum(seen) == DRAWS
     assert hashes(tmp_path / "run") == expected
+
+
+def test_measures_along_a_threat_survive_workers_drivers_and_nodes_that_go(cluster, tmp_path):
+    """Objects, kept maps, two anchors: first a worker and two drivers are killed, then a node leaves."""
+    images = Images(IMAGES)
+    expected = plain_run(tmp_path / "here", images, manifest_of(images, **ALONG))
+    node = cluster.add_node()
+    cluster.wait_for(2)
+    trouble = tmp_path / "trouble"
+    trouble.mkdir()
+    (trouble / "kill").touch()
+    engine = run(cluster, tmp_path / "worker", partial(build, trouble=str(trouble)), changes=ALONG)
+    assert list(trouble.iterdir()) == []
+    assert sum(engine.losses.values()) >= 1
+    assert hashes(tmp_path / "worker") == expected
+
+    kill_drivers(cluster, tmp_path / "driver", "ALONG")
+
+    def watch(engine, draws):
+        if len(engine.places) == 2 and node in cluster.nodes:
+            cluster.end(node)
+
+    engine = run(cluster, tmp_path / "driver", slow, watch=watch, changes=ALONG, draws_per_task=20)
+    assert node not in cluster.nodes
+    assert sum(engine.places.values()) < IMAGES * 2 * 65
+    assert hashes(tmp_path / "driver") == expected
 
 
 def test_nodes_that_do_not_fit_are_one_sentence(cluster, tmp_path):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,17 @@ ASKED: dict[str, Any] = {
     "objects": ("construction", "vehicle", "ground"),
     "least_area": 20,
 }
+
+
+ALONG: dict[str, Any] = {
+    **ASKED,
+    "sigmas": (0.05,),
+    "settings": ((60, 0.75),),
+    "threat": threats.fog(0.5, airlight=0.7),
+    "up_to": 0.6,
+    "keep_maps": True,
+}
+"""The same with kept maps along a threat, at two anchors."""
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +181,65 @@ def test_images_without_marks_are_left_out_or_refused(tmp_path: Path) -> None:
     assert list(left_out) == [IMAGES.names[0]]
     with pytest.raises(cs.InputError, match="instances must come with objects"):
         manifest_of(IMAGES, **{**ASKED, "objects": None}, instances=True)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from certiseg.runs.evaluate import evaluate_dataset
+from certiseg.runs.folder import RunFolder
+from certiseg.runs.progress import Progress
+from tests.runs import test_measured as t
+class Killed(Progress):
+    def drew(self, draws):
+        super().drew(draws)
+        if self.new_draws > {after}:
+            os.kill(os.getpid(), signal.SIGKILL)
+manifest = t.manifest_of(t.IMAGES, **t.{asked})
+evaluate_dataset(RunFolder(Path({path!r})), manifest, t.IMAGES, t.build(0), progress=Killed())
+"""
+
+
+def test_a_run_killed_by_signal_9_goes_on_to_the_same_bytes(run: RunFolder, tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[2])
+    codes = {
+        asked: KILLED.format(root=root, path=str(tmp_path / asked), asked=asked, after=after)
+        for asked, after in (("ASKED", 90), ("ALONG", 160))  # in the midst of the second image's draws
+    }
+    killed = [subprocess.Popen([sys.executable, "-c", code]) for code in codes.values()]
+    assert [process.wait() for process in killed] == [-signal.SIGKILL] * 2
+    for asked in codes:
+        there = list((tmp_path / asked / "partial").rglob("*.npz")) + list((tmp_path / asked / "rows").iterdir())
+        assert there, "what was drawn before the kill is kept"
+        plain_run(tmp_path / asked, IMAGES, manifest_of(IMAGES, **globals()[asked]))
+    assert hashes(tmp_path / "ASKED") == hashes(run.path)
+    assert hashes(tmp_path / "ALONG") == plain_run(tmp_path / "whole", IMAGES, manifest_of(IMAGES, **ALONG))
+
+
+def test_batches_workers_and_shards_along_a_threat_give_the_same_values(tmp_path: Path) -> None:
+    manifest = manifest_of(IMAGES, **ALONG)
+    expected = plain_run(tmp_path / "whole", IMAGES, manifest)
+    engine = Processes(build, manifest, EngineSettings(workers=2, draws_per_task=16))
+    try:
+        evaluate_dataset(RunFolder(tmp_path / "spread"), manifest, IMAGES, engine=engine)
+    finally:
+        engine.close()
+    assert hashes(tmp_path / "spread") == expected
+    parts = [RunFolder(tmp_path / f"shard{k}") for k in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        evaluate_dataset(part, manifest, IMAGES, build(0), shard=Shard(number, 2))
+    merge_runs(parts, RunFolder(tmp_path / "joint"))
+    assert hashes(tmp_path / "joint") == expected
+    plain_run(tmp_path / "batched", IMAGES, manifest_of(IMAGES, **ALONG, batch_size=7))  # another manifest
+    for name in IMAGES.names:
+        one, seven = (RunFolder(tmp_path / each).all_votes(name, 0.05) for each in ("whole", "batched"))
+        assert one.record is not None
+        assert seven.record is not None
+        assert one.record.digest() == seven.record.digest()
+        assert one.record.maps == seven.record.maps
+        rows = [RunFolder(tmp_path / each).receipt(name).measures for each in ("whole", "batched")]
+        assert rows[0] == rows[1]
 
 
 def test_a_whole_run_with_measures_is_verified(run: RunFolder) -> None:
