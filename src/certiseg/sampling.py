@@ -135,6 +135,7 @@ def start(
         "backend": segmenter.backend,
         "device": segmenter.device.type,
         "threads": torch.get_num_threads(),
+        **({} if segmenter.arithmetic is None else {"arithmetic": segmenter.arithmetic}),
         **image_facts(pixels.shape[2], values),
     }
     size = (pixels.shape[0], pixels.shape[1])

@@ -541,6 +541,9 @@ def _redraw(
         if segmenter.fingerprint() != recorded["model_sha256"]:
             message = f"the model, or how its input is prepared, is not that recorded as {recorded['model']!r}"
             raise _CheckError("redraw", f"{message} (hash differs)")
+        if recorded.get("arithmetic") != segmenter.arithmetic:
+            drawn = recorded.get("arithmetic") or "32 bits"
+            raise _CheckError("redraw", f"the votes were drawn with {drawn}, this model has {segmenter.arithmetic}")
         options |= {name: recorded[name] for name in ("batch_size", "temperature")}
         numbers = {name: votes_meta[name] for name in ("sigma", "n0", "n", "seed")}
         numbers["noise"] = votes_meta.get("noise", "gaussian")

@@ -19,6 +19,7 @@ from certiseg.models.tensor_io import ImageInput, ScoreOutput, TensorSpec, find_
 if TYPE_CHECKING:
     from certiseg.models.segmenter import Segmenter
 
+_EIGHT_BITS = {"QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "ConvInteger", "MatMulInteger"}
 _TYPES = {"float": "float32", "float16": "float16", "double": "float64"}
 
 
@@ -49,7 +50,7 @@ def load_onnx(path: str | Path, settings: Mapping[str, Any], *, output: str | No
         if notes.get(key):
             of_file["class_names"] = parse_names(notes[key], f"{path}: metadata `{key}`")
             break
-    model = OnnxModel(path, str(path), ports, _digest_of_files(path))
+    model = OnnxModel(path, str(path), ports, _digest_of_files(path), quantised=_is_quantised(path))
     return runtime_segmenter(model, of_file, settings, backend="onnxruntime")
 
 
@@ -99,6 +100,12 @@ def _digest_of_files(path: Path) -> str:
         hashed.update(name.encode())
         hashed.update((path.parent / name).read_bytes())
     return hashed.hexdigest()
+
+
+def _is_quantised(path: Path) -> bool:
+    onnx = require_library("onnx", "onnx", "an ONNX model")
+    nodes = onnx.load(str(path), load_external_data=False).graph.node
+    return any(node.op_type in _EIGHT_BITS for node in nodes)
 
 
 def _external_files(path: Path) -> Iterator[str]:

@@ -52,7 +52,8 @@ def load_openvino(path: str | Path, settings: Mapping[str, Any], *, output: str 
     if graph.has_rt_info(["model_info", "labels"]):
         of_file["class_names"] = str(graph.get_rt_info(["model_info", "labels"]).astype(str)).split()
     ports = openvino_tensors(graph, settings, str(path), output)
-    model = OpenVinoModel(path, str(path), ports, hashed.hexdigest())
+    quantised = any(step.get_type_name() == "FakeQuantize" for step in graph.get_ops())
+    model = OpenVinoModel(path, str(path), ports, hashed.hexdigest(), quantised=quantised)
     return runtime_segmenter(model, of_file, settings, backend="openvino")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -31,8 +32,16 @@ class RuntimeModel(ABC):
     at a time.
     """
 
-    def __init__(self, content: Any, source: str, ports: tuple[ImageInput, ScoreOutput], sha256: str) -> None:
-        self.content, self.source, self.sha256 = content, source, sha256
+    def __init__(
+        self,
+        content: Any,
+        source: str,
+        ports: tuple[ImageInput, ScoreOutput],
+        sha256: str,
+        *,
+        quantised: bool = False,
+    ) -> None:
+        self.content, self.source, self.sha256, self.quantised = content, source, sha256, quantised
         self.port, self.output = ports
         self._runs: dict[int, Run] = {}
         self._lock = threading.Lock()
@@ -40,6 +49,11 @@ class RuntimeModel(ABC):
     @abstractmethod
     def connect(self, threads: int) -> Run:
         """A function from one input array to the output array, at that number of threads."""
+
+    @property
+    def arithmetic(self) -> str | None:
+        """What multiplies, where that is not 32 bits everywhere: processors differ in how 8 bits are added up."""
+        return f"int8 on {instructions()}" if self.quantised else None
 
     def fingerprint(self) -> str:
         """The hash of the bytes of the model's files."""
@@ -94,6 +108,16 @@ def runtime_segmenter(
         )
     except InputError as error:
         raise InputError(f"{model.source}: {error}") from None
+
+
+def instructions() -> str:
+    """The instructions of this processor for products of 8 bits, the best one."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text("utf-8").partition("\nflags")[2].partition("\n")[0].split()
+    except OSError:
+        flags = []
+    known = ("amx_int8", "avx512_vnni", "avx_vnni", "avx2")
+    return next((name for name in known if name in flags), platform.machine() or "unknown")
 
 
 def reason(error: Exception) -> str:

@@ -109,6 +109,12 @@ class Segmenter:
         tensors = [*self.model.parameters(), *self.model.buffers()] if isinstance(self.model, torch.nn.Module) else []
         return tensors[0].device if tensors else torch.device("cpu")
 
+    @property
+    def arithmetic(self) -> str | None:
+        """What a runtime says of products of fewer than 32 bits."""
+        found: str | None = getattr(self.model, "arithmetic", None)
+        return found
+
     def __call__(self, images: Tensor) -> Answers:
         """Scores of a batch of images (B, channels, H, W) around [0, 1]; checked to be finite, or known labels."""
         with torch.inference_mode():
