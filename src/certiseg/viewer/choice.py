@@ -13,7 +13,7 @@ from certiseg.images.values import values_words
 from certiseg.planning import least_draws
 from certiseg.settings import CertificateSettings, typed
 from certiseg.stats.anytime import anytime_test
-from certiseg.stats.binomial import binomial_test
+from certiseg.stats.binomial import MAX_DRAWS, binomial_test
 from certiseg.viewer.run_reader import RunReader, is_upload
 from certiseg.words import COMPARISON, EXPLORATION, PROMISE
 
@@ -172,5 +172,8 @@ def _enough_draws(certificate: Certificate) -> int:
     make = binomial_test if settings.test == "fixed" else anytime_test
     least = least_draws(make, settings.tau, settings.alpha / certificate.tested)
     if least is None:
-        raise InputError(f"tau and alpha must allow a certificate, got {settings.tau:g} and {settings.alpha:g}")
+        raise InputError(
+            f"tau and alpha must allow a certificate, got {settings.tau!r} and {settings.alpha!r}; "
+            f"not even {MAX_DRAWS} draws give one, so lower tau"
+        )
     return max(votes.n, least)

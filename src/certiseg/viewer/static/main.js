@@ -386,7 +386,8 @@ function words(title, text, command = null) {
 }
 
 async function recipe() {
-  const { command } = await ask("/api/recipe", choice());
+  const { command, error } = await ask("/api/recipe", choice()).catch(({ message }) => ({ error: message }));
+  if (error) return words("Not possible", error);
   words("How to make it a certificate", "These settings were chosen while looking at the votes, so these votes cannot " +
     "prove anything about them. Fresh draws can: the command below certifies with the same settings and a seed that " +
     "nobody has seen the draws of. Run it once and keep what it says.", command);

@@ -83,8 +83,8 @@ function written(name, value) {
 export function fromAddress(isKnown = () => true) {
   const found = {};
   for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
-    const read = readValue(name, value);
-    if (Object.hasOwn(state, name) && read !== undefined && isKnown(name, read)) found[name] = read;
+    const read = Object.hasOwn(state, name) ? readValue(name, value) : undefined;
+    if (read !== undefined && isKnown(name, read)) found[name] = read;
   }
   return found;
 }
