@@ -1,6 +1,6 @@
-"""The four pictures of the viewer in the documents, taken from the real page on street scenes.
+"""The pictures of the viewer in the documents, taken from the real page on street scenes.
 
-python -m tests.browser.screenshots [RUN]   (make screenshots; without RUN a run of four streets is made)
+python -m tests.browser.screenshots [RUN RUN2]   (make screenshots; without runs two of four streets are made)
 """
 
 from __future__ import annotations
@@ -56,35 +56,55 @@ def reasons(visit: Visit) -> None:
     visit.hover(230, 395)
 
 
+def wrong(visit: Visit) -> None:
+    """What is certified and wrong, with its counts by class."""
+    visit.page.keyboard.press("ArrowRight")
+    visit.page.locator("#colours").select_option("verdict")
+    visit.settle()
+    visit.page.evaluate("scrollTo(0, 420)")
+
+
+def two(visit: Visit) -> None:
+    """Two sigmas and their difference."""
+    visit.page.keyboard.press("ArrowRight")
+
+
 PICTURES: dict[str, tuple[Callable[[Visit], None], str]] = {
     "view-grid": (grid, "light"),
     "view-swipe": (swipe, "dark"),
     "view-no-pedestrian": (no_pedestrian, "light"),
     "view-reasons": (reasons, "dark"),
+    "view-wrong": (wrong, "light"),
+    "view-two": (two, "light"),
 }
+TWO = "view-two"
+"""The one with both runs."""
 
 
-def take(run: Path, out: Path) -> None:
+def take(run: Path, second: Path, out: Path) -> None:
     """Open the page once per picture, bring it into its state, and photograph it."""
-    with serving(make_app(RunFolder(run))) as url, chromium() as browser:
+    with chromium() as browser:
         for name, (act, scheme) in PICTURES.items():
             options: dict[str, Any] = {"viewport": {"width": 1440, "height": 1080}, "color_scheme": scheme}
-            visit = Visit(browser, url, **options)
-            act(visit)
-            visit.settle()
-            visit.wait("document.body.dataset.photo === certiseg.state.image")
-            visit.wait("[...document.images].every((image) => image.complete)")
-            visit.page.wait_for_timeout(300)
-            visit.page.screenshot(path=out / f"{name}.png")
-            visit.close()
+            with serving(make_app(RunFolder(run), RunFolder(second) if name == TWO else None)) as url:
+                visit = Visit(browser, url, **options)
+                act(visit)
+                visit.settle()
+                visit.wait("document.body.dataset.photo === certiseg.state.image")
+                visit.wait("[...document.images].every((image) => image.complete)")
+                visit.page.wait_for_timeout(300)
+                visit.page.screenshot(path=out / f"{name}.png")
+                visit.close()
             print(out / f"{name}.png")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        take(Path(sys.argv[1]), OUT)
+    if len(sys.argv) > 2:
+        take(Path(sys.argv[1]), Path(sys.argv[2]), OUT)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            run = Path(folder) / "streets"
-            main(["evaluate", "streets", "--first", "4", "--model", "compact", "--out", str(run)])
-            take(run, OUT)
+            runs = [Path(folder) / "streets", Path(folder) / "streets-sigma0.5"]
+            for path, sigma in zip(runs, ("0.25", "0.5"), strict=True):
+                options = ["--first", "4", "--model", "compact", "--sigma", sigma, "--promise", "nested@100:0.75"]
+                main(["evaluate", "streets", *options, "--out", str(path)])
+            take(*runs, OUT)

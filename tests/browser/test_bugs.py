@@ -5,7 +5,9 @@ import shutil
 
 def test_an_address_with_a_word_that_means_nothing_is_ignored(open_page):
     visit = open_page()
-    visit.page.goto(f"{visit.url}#colours=constructor&layout=toString&method=valueOf&image=scene+0&constructor=1&other=toString&brush=x,1,2&of=99")
+    visit.page.goto(
+        f"{visit.url}#colours=constructor&layout=toString&method=valueOf&image=scene+0&constructor=1&other=toString&brush=x,1,2&of=99"
+    )
     visit.page.reload()
     visit.settle()
     assert visit.page.evaluate("[certiseg.state.colours, certiseg.state.layout]") == ["label", "grid"]

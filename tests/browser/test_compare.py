@@ -11,6 +11,7 @@ from certiseg.viewer.app import make_app
 from certiseg.viewer.difference import DIFFERENCES, difference_map
 from certiseg.viewer.pixel import why
 from certiseg.viewer.verdict import VERDICTS, verdict_map
+from certiseg.words import LOW_AGREEMENT
 from tests.browser.conftest import serving
 from tests.browser.test_axe import serious_findings
 from tests.browser.test_page import check_map, expected
@@ -163,6 +164,9 @@ def test_two_runs_side_by_side(open_both, run, second):
     check_map(visit, expected(run))
     theirs = certificate_of(second, {**B, "tau": 0.7})
     check_map(visit, theirs, "b")
+    warned = visit.page.evaluate("document.getElementById('warning').textContent")
+    for pane, certificate in (("A", expected(run)), ("B", theirs)):
+        assert (f"Map {pane}: " in warned) == (certificate.agreement < LOW_AGREEMENT)
     caption = visit.page.locator(".pane-b figcaption").inner_text()
     assert caption.startswith("B: Nested, other promise")
     assert visit.page.locator(".pane-a figcaption").inner_text().startswith("A: Nested, run promise")

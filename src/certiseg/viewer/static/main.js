@@ -2,11 +2,12 @@
 
 import { ask, Lane } from "./api.js";
 import { Ask } from "./ask.js";
+import { Banner } from "./banner.js";
 import { Classes } from "./classes.js";
 import { Controls, nextLevel } from "./controls.js";
 import { Difference } from "./difference.js";
 import { Dropper, nameOf } from "./drop.js";
-import { byId, make, percent, press } from "./elements.js";
+import { byId, make, press } from "./elements.js";
 import { listenToExport } from "./export.js";
 import { Histograms } from "./histograms.js";
 import { Inspector } from "./inspector.js";
@@ -14,6 +15,7 @@ import { listenToKeys } from "./keys.js";
 import { showLegend } from "./legend.js";
 import { Look } from "./look.js";
 import { ImageList } from "./list.js";
+import { scoresOf, showNumbers, titleOf } from "./numbers.js";
 import { Other, PLAIN } from "./other.js";
 import { Painter } from "./paint.js";
 import { sheetOf } from "./sheet.js";
@@ -23,8 +25,6 @@ import { Table } from "./table.js";
 import { Tree } from "./tree.js";
 
 const LAYERS = { label: "vertex", group: "vertex", verdict: "vertex,verdict", radius: "vertex,radius", reason: "vertex,reason" };
-const ROLES = { promise: "The promise of this run", comparison: "A comparison, not the promise",
-  exploration: "Exploration: not a certificate" };
 
 const run = await ask("/api/run").catch(unusable);
 const painter = new Painter(run);
@@ -34,6 +34,7 @@ const histograms = new Histograms(list, (image, by) => list.scores(image)[{ cig:
 const table = new Table(run, { names: () => list.shown().map(({ name }) => name), go });
 const classes = new Classes(run);
 const other = new Other(run, painter, () => settingsOf(promised()));
+const banner = new Banner(run);
 const controls = new Controls(run);
 const tree = new Tree(run);
 const inspector = new Inspector(run);
@@ -46,8 +47,8 @@ let pointed = null;
 let growing = false;
 
 const lanes = {
-  a: new Lane("/api/map", "a", { onAnswer: showA, onError: (text) => { complain(text); askB(); } }),
-  b: new Lane("/api/map", "b", { onAnswer: showB, onError: (text) => { complain(text); stage.busy = false; } }),
+  a: new Lane("/api/map", "a", { onAnswer: showA, onError: (text) => { banner.complain(text); askB(); } }),
+  b: new Lane("/api/map", "b", { onAnswer: showB, onError: (text) => { banner.complain(text); stage.busy = false; } }),
   pixel: new Lane("/api/pixel", "p", { onAnswer: showPixel, onError: () => inspector.clear() }),
   difference: difference.lane,
   ...asker.lanes,
@@ -192,14 +193,14 @@ function showA(answer, query) {
   stage.setSize(answer.width, answer.height);
   painter.certified(stage.panes.a.map, answer, coloursOf(query));
   Object.assign(stage.panes.a.map.dataset, { tau: query.tau, method: query.method });
-  stage.title("a", titleOf("A", answer, run), { scores: scoresOf(answer), role: answer.role });
+  entitle("a", answer, run);
   document.body.dataset.milliseconds = (performance.now() - started).toFixed(1);
   controls.show({ max: answer.max_set, stopped: answer.stopped });
   tree.show(answer);
   showLegend(run, answer, coloursOf(query));
-  showNumbers("a", answer, run);
   classes.show(answer, entryOf(state.image));
-  showBanner(answer);
+  banner.show(answer);
+  warn();
   askB();
   asker.refresh();
   looker.refresh(answer);
@@ -213,14 +214,20 @@ function showB(answer, query) {
   stage.panes.b.map.hidden = false;
   other.chosen.painter.use(state.colours);
   other.chosen.painter.certified(stage.panes.b.map, answer, coloursOf(query));
-  stage.title("b", titleOf("B", answer, other.chosen.run), { scores: scoresOf(answer), role: answer.role });
-  showNumbers("b", answer, other.chosen.run);
+  entitle("b", answer, other.chosen.run);
+  warn();
   difference.ask();
 }
 
-// Which map of which run; with a single run nobody needs its name.
-function titleOf(pane, answer, of) {
-  return `${pane}: ${answer.name}${run.second ? `, ${of.name}` : ""}`;
+// Name and numbers of a map, above it and in the table.
+function entitle(pane, answer, of) {
+  const title = titleOf(pane.toUpperCase(), answer, of, Boolean(run.second));
+  stage.title(pane, title, { scores: scoresOf(answer), role: answer.role });
+  showNumbers(pane, title, answer);
+}
+
+function warn() {
+  banner.warn({ "Map A": answers.a, ...(other.plain ? {} : { "Map B": answers.b }) });
 }
 
 async function showLabels(pane, which) {
@@ -251,63 +258,6 @@ async function showPhoto(entry) {
   if (!shown || state.image !== entry.name) return;
   looker.photo(picture);
   document.body.dataset.photo = entry.name;
-}
-
-function scoresOf(answer) {
-  const known = answer.cig === null ? "" : `wrong ${percent(answer.wrong)}, `;
-  return `${known}abstained ${percent(answer.abstain)}`;
-}
-
-const shownPercent = (value) => (value === null ? "–" : percent(value));
-
-function showNumbers(which, answer, of) {
-  const votes = answer.critical === null ? "more than all" : `${answer.critical} of ${answer.n}`;
-  const cells = [percent(answer.abstain, 2), answer.cig === null ? "–" : answer.cig.toFixed(4),
-    shownPercent(answer.accuracy), shownPercent(answer.wrong), answer.set_size === null ? "–" : answer.set_size.toFixed(2),
-    shownPercent(answer.agreement), votes, answer.extent];
-  const row = byId(`numbers-${which}`);
-  row.replaceChildren(make("th", { scope: "row", text: titleOf(which.toUpperCase(), answer, of) }),
-    ...cells.map((text) => make("td", { text })));
-}
-
-function showBanner(answer) {
-  const exploring = answer.role === "exploration";
-  const apart = !exploring && state.colours === "radius" && !answer.radius_is_joint;
-  setRole(apart ? "exploration" : answer.role);
-  byId("banner-title").textContent = apart ? "Radii: a statement of their own, not the certificate" : ROLES[answer.role];
-  const few = answer.critical === null ? [`${answer.n} draws are too few to certify anything here`] : [];
-  const words = exploring ? answer.differs : [apart ? answer.radius_statement : beside(answer)];
-  byId("banner-text").textContent = [...few, ...words].join(", ");
-  warn(answer);
-  byId("recipe-button").hidden = !exploring;
-  byId("reset-button").hidden = !exploring;
-  byId("claim-button").hidden = exploring;
-}
-
-// What stands beside the title: the guarantee, or why it is not the promise.
-function beside(answer) {
-  if (answer.role === "promise") return run.promise;
-  if (answer.earlier) return `this image was uploaded before, and keeping the best is exploration; on its own: ${run.promise}`;
-  const { method, setting } = run.promised;
-  const n = `n ${run.stops ? "up to" : "="} ${setting.n}`;
-  return `from the same draws as the promise, ${method} at sigma = ${setting.sigma}, ${n}, tau = ${setting.tau}`;
-}
-
-function setRole(role) {
-  for (const name of Object.keys(ROLES)) byId("banner").classList.toggle(name, name === role);
-}
-
-function warn(answer) {
-  byId("warning").hidden = !answer.agrees_little;
-  byId("warning").textContent = answer.agrees_little ? answer.agreement_words : "";
-}
-
-function complain(text) {
-  setRole("exploration");
-  byId("banner-title").textContent = "Not possible";
-  byId("banner-text").textContent = text;
-  byId("recipe-button").hidden = byId("claim-button").hidden = true;
-  byId("reset-button").hidden = false;
 }
 
 // -- one pixel ----------------------------------------------------------------------------------------------------
@@ -359,14 +309,12 @@ function grow(drop) {
   painter.certified(stage.panes.a.map, drop, "label");
   for (const name of ["photo", "truth", "b"]) stage.panes[name].map.hidden = name !== "photo";
   stage.title("a", `A: ${drop.name}, ${drop.shown_draws} draws`, { scores: scoresOf({ ...drop, cig: null }) });
-  showNumbers("a", { ...drop, name: nameOf(run, drop) }, run);
+  showNumbers("a", `A: ${nameOf(run, drop)}`, drop);
   byId("export-button").disabled = true;
   tree.show(drop);
-  setRole(null);
-  warn(drop);
-  byId("banner-title").textContent = "Drawing";
-  byId("banner-text").textContent = `${drop.name}: valid whenever it is stopped (anytime test)`;
-  for (const id of ["recipe-button", "reset-button", "claim-button"]) byId(id).hidden = true;
+  classes.show(drop, { dropped: true });
+  banner.warn({ "Map A": drop });
+  banner.drawing(drop);
 }
 
 async function dropped(image) {
