@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 import zipfile
 import zlib
@@ -215,17 +216,22 @@ def test_grey_stored_as_rgb_becomes_one_channel_where_a_model_takes_one() -> Non
         read_image(BYTES, channels=1)
 
 
-def test_no_header_takes_memory_and_no_stack_or_palette_passes(tmp_path: Path) -> None:
+def test_no_header_takes_memory_and_no_stack_or_palette_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])  # as in a command: remarks of a library would go to stderr
     header = b"\x93NUMPY\x01\x00" + struct.pack("<H", 118)
     text = "{'descr': '<f4', 'fortran_order': False, 'shape': (200000, 250000, 1), }".ljust(117) + "\n"
     (tmp_path / "huge.npy").write_bytes(header + text.encode() + bytes(64))
     tifffile.imwrite(tmp_path / "stack.tif", np.zeros((5, 20, 20), np.uint16), photometric="minisblack")
     Image.fromarray(BYTES).quantize(8).save(tmp_path / "palette.tif")
     (tmp_path / "cut.tif").write_bytes(b"II*\0" + bytes(20))
+    _write_huge_tiff(tmp_path / "huge.tif")
     with zipfile.ZipFile(tmp_path / "huge.npz", "w") as archive:
         archive.writestr("a.npy", header + text.encode())
     for name, words in {
-        "huge.npy": "must be a readable array|must have at most",
+        "huge.npy": "must have at most 100,000,000 pixels",
+        "huge.tif": "must have at most 100,000,000 pixels",
         "huge.npz": "must have at most 100,000,000 pixels",
         "stack.tif": "must be a single image, got 1 of shape",
         "palette.tif": "got a palette TIFF; convert it to RGB",
@@ -234,6 +240,16 @@ def test_no_header_takes_memory_and_no_stack_or_palette_passes(tmp_path: Path) -
         with pytest.raises(cs.InputError, match=f"{name} {words}|{name} must.*{words}") as caught:
             read_image(tmp_path / name)
         assert "\n" not in str(caught.value)
+    assert capsys.readouterr().err == ""
+
+
+def _write_huge_tiff(path: Path) -> None:
+    """A small file whose header speaks of 180 GB."""
+    tifffile.imwrite(path, np.zeros((20, 20), np.uint16))
+    with tifffile.TiffFile(path, mode="r+b") as file:
+        page: Any = file.pages[0]
+        for name in ("ImageWidth", "ImageLength"):
+            page.tags[name].overwrite(300_000)
 
 
 def test_folders_and_patterns_are_images(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Headers are read first: what is too large, or no single image, is refused before
 from __future__ import annotations
 
 import io
+import logging
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ ARRAYS = (".npy", ".npz")
 TIFFS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _CHANNEL_AXES = {"YX": None, "YXS": 2, "YXC": 2, "SYX": 0, "CYX": 0}
 _PALETTE, _ALPHA = 3, (1, 2)
+logging.getLogger("tifffile").addHandler(
+    logging.NullHandler()
+)  # of what it remarks on damaged files one sentence tells
 
 
 def is_array(source: str | Path | bytes) -> bool:
