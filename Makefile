@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHARED := ../shared/data
 
-.PHONY: setup demo test check guarantee truth threats objects robustness mutants fuzz faults audit test-ray test-wheel test-browser screenshots docs bench bench-quick results streets train-compact train-denoiser remedies clean
+.PHONY: setup demo test check guarantee truth threats objects robustness mutants fuzz faults audit test-ray test-wheel test-browser screenshots docs bench bench-stopped bench-quick results streets train-compact train-denoiser remedies clean
 
 setup: .venv/ready
 
@@ -73,6 +73,9 @@ docs: setup  ## the site, in build/site, with every tutorial run
 
 bench: setup  ## ratios of speed and memory, on an idle machine; WRITE=docs/performance.md puts them there; DEVICE=cuda, SUITES="overhead"
 	$(BIN)/python -m benchmarks $(SUITES) $(if $(WRITE),--write $(WRITE)) $(if $(DEVICE),--device $(DEVICE)) $(if $(RESUME),--resume)
+
+bench-stopped: setup  ## what early stopping spares and keeps on 30 CamVid images; needs ../shared and an hour, resumable
+	$(BIN)/python -m benchmarks.stopped_runs --root $(SHARED)/camvid
 
 bench-quick: setup  ## a small check of the same ratios with wide margins
 	$(BIN)/python -m benchmarks --quick

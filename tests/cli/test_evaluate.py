@@ -292,3 +292,27 @@ def test_threats_that_cannot_be_are_one_sentence(data, capsys, options, words):
     assert words in told
     assert len(told.strip().splitlines()) == 1
     assert not (data / "run").exists()
+
+
+def test_images_stop_early_and_every_command_knows(data, capsys):
+    stops = ("--sigma", "0.1", "--stop-undecided", "0.1")
+    assert evaluate("--json", *stops, "--n-max", "300") == 0
+    rows = json.loads(capsys.readouterr().out)["scores"][1:]
+    assert {row["n"] for row in rows} == {300}
+    assert rows[0]["draws_least"] <= rows[0]["draws"] <= rows[0]["draws_most"] < 300
+    assert evaluate(*stops, "--setting", "300:0.75", "--test", "anytime") == 0, "the same run, said in other words"
+    assert "n up to 300" in capsys.readouterr().out
+    for command in (["verify", "run"], ["tune", "run"], ["report", "run", "--out", "report.html"]):
+        assert main(command) == 0
+    assert "n up to 300" in (data / "report.html").read_text()
+    capsys.readouterr()
+    for odd, sentence in (
+        (("--n-max", "300", "--test", "fixed"), "test must be anytime with stop_undecided, got 'fixed'"),
+        (("--n-max", "300", "--setting", "100:0.75"), "setting must have n = n_max = 300, got 100:0.75"),
+        (("--setting", "100:0.75", "300:0.75"), "settings must have one n with stop_undecided, got (100, 300)"),
+        (("--n-max", "400"), "settings: [(300, 0.75)] there, [(400, 0.75)] asked"),
+    ):
+        assert evaluate(*stops, *odd) == 2
+        assert sentence in " ".join(capsys.readouterr().err.split())
+    assert evaluate("--n-max", "300") == 2
+    assert "n_max must come with stop_undecided" in capsys.readouterr().err
