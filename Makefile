@@ -43,7 +43,8 @@ objects: setup  ## objects and areas on every second CamVid image; writes docs/m
 
 robustness: EVERY := 12
 robustness: setup  ## attacks on certificates of every twelfth CamVid image; writes docs/robustness.md; needs ../shared
-	$(BIN)/certiseg evaluate camvid --root $(SHARED)/camvid --every $(EVERY) --methods nested --backend openvino --out runs/robustness
+	$(BIN)/certiseg evaluate camvid --root $(SHARED)/camvid --every $(EVERY) --methods nested --objects vehicle human --backend openvino \
+		--out runs/robustness
 	$(BIN)/certiseg attack runs/robustness --root $(SHARED)/camvid --backend openvino --steps 3 --restarts 2 --samples 1 \
 		--draws 48 --few-draws 24 --out runs/robustness.md
 	cp runs/robustness.md docs/robustness.md

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import certiseg as cs
 from certiseg import measures
 from certiseg.attack.refute import refutable_misses
+from certiseg.attack.run import Victim, attack_certificate
 from certiseg.attack.search import find_perturbation, perturbed_image
 from certiseg.attack.settings import AttackSettings
-from certiseg.attack.targets import Target
+from certiseg.attack.targets import Target, object_targets
 from certiseg.images import read_image
-from tests.attack.small import SIDE, SIGMA, picture, red_model
+from tests.attack.small import SIDE, SIGMA, certificate, picture, red_model
 
 ATTACK = AttackSettings(steps=12, restarts=2)
 DRAWS, ALPHA = 60, 0.001
@@ -51,3 +54,30 @@ def test_no_object_is_refuted_within_the_radius(bounds: cs.Bounds, index: int) -
 @pytest.mark.parametrize("index", range(3))
 def test_every_object_falls_far_beyond_it(bounds: cs.Bounds, index: int) -> None:
     assert refuted(bounds, index, 64 * bounds.radius)
+
+
+def test_objects_are_attacked_beside_the_pixels_weakest_first(bounds: cs.Bounds) -> None:
+    victim = Victim("red", read_image(picture()), certificate(), bounds=bounds)
+    asked = AttackSettings(multiples=(1, 64), targets=("object",), steps=12, restarts=1, most_objects=2, few_draws=60)
+    found = attack_certificate(red_model(), victim, asked)
+    assert [(o.target, o.multiple, o.tested, o.refuted) for o in found] == [
+        ("object", 1, 1, 0),
+        ("object", 64, 1, 1),
+    ] * 2
+    lowest = [target.bound[1] for target in object_targets(bounds, 2) if target.bound is not None]
+    shares = [low for low, m in zip(bounds.lower, bounds.measures, strict=True) if m.kind == "share"]
+    assert lowest == sorted(shares)[:2]
+
+
+def test_where_no_object_has_a_bound_none_can_be_attacked() -> None:
+    victim = Victim("red", read_image(picture()), certificate())
+    with pytest.raises(cs.InputError, match="got no object with a bound above 0 in red"):
+        attack_certificate(red_model(), victim, AttackSettings(targets=("object",)))
+
+
+def test_a_bound_that_does_not_hold_is_refuted(bounds: cs.Bounds) -> None:
+    """At a bound of one, which hardly any draw reaches, fresh draws refute inside R."""
+    false = replace(bounds, lower=np.where(bounds.lower > 0, 1.0, 0.0))
+    victim = Victim("red", read_image(picture()), certificate(), bounds=false)
+    asked = AttackSettings(multiples=(1,), targets=("object",), steps=2, restarts=1, most_objects=9)
+    assert any(outcome.refuted for outcome in attack_certificate(red_model(), victim, asked))

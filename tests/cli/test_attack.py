@@ -120,7 +120,7 @@ def test_a_run_is_attacked_with_its_own_model_and_images(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     model = ["--model", "torch:attacked_networks:red", "--hierarchy", "tiny.yaml"]
-    wanted = ["--methods", "segcertify", "--setting", "100:0.75", "--alpha", "0.1"]
+    wanted = ["--methods", "segcertify", "--setting", "100:0.75", "--alpha", "0.1", "--objects", "bright"]
     assert main(["evaluate", "folder", "--root", "data", *model, *wanted, "--out", "run"]) == 0
     capsys.readouterr()
     attack = ["attack", "run", "--root", "data", "--method", "segcertify", "--targets", "pixel", *QUICK]
@@ -128,6 +128,14 @@ def test_a_run_is_attacked_with_its_own_model_and_images(
     near, far = json.loads(capsys.readouterr().out)["attacks"]
     assert (near["refuted"], far["refuted"], near["image"]) == (0, 1, "a")
     assert near["accuracy"] > 0.9
+    objects = [*attack, *model, "--targets", "object", "--most-objects", "1"]
+    assert main([*objects, "--json"]) == 0
+    near, far = json.loads(capsys.readouterr().out)["attacks"]
+    assert (near["target"], near["refuted"], far["refuted"]) == ("object", 0, 1)
+    assert main([*objects, "--objects", "bright"]) == 2
+    assert "--objects must be left out for a run" in capsys.readouterr().err
+    assert main(["attack", "data/images/a.png", *model, *objects[4:], "--objects", "bright", "--alpha", "0.1"]) == 0
+    assert "object at 1 R: refuted 0 of 1" in capsys.readouterr().out
     assert main([*attack, *model, "--method", "sets"]) == 2
     assert "--method must be one of the run's, segcertify" in capsys.readouterr().err
     assert main([*attack, *model, "--bgr"]) == 2

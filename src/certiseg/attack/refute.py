@@ -66,10 +66,9 @@ def judge(
     least = refutable_misses(draws, alpha=alpha, tested=target.tested)
     stream = noise_stream(seed=seed, image_key=image_key(pixels), stage="estimation")
     perturb = perturbation(pixels, sigma=sigma, noise=noise)
-    allowed = target.allowed[target.pixels]
-    rows, hits = np.arange(target.tested), np.zeros(target.tested, np.int64)
+    hits = np.zeros(target.tested, np.int64)
     noisy = np.empty((1, *pixels.shape), np.float32)
     for draw in range(draws):
         perturb(stream, draw, noisy[0])
-        hits += allowed[rows, segmenter(as_batch(noisy)).labels()[0][target.pixels]]
+        hits += target.held(segmenter(as_batch(noisy)).labels()[0])
     return Verdict(hits, draws, draws - hits >= least)

@@ -33,12 +33,14 @@ gradient taken through the whole torch model with its up-sampling. The loss is -
 certified label, weighted as in SegPGD so that pixels that still hold count most. Each search starts from what the next
 smaller ball gave; an attack that refuted everything is not repeated in larger balls, which hold the same
 perturbation. The perturbed image stays in [0, 1]. Targets: all certified pixels; the single certified pixel
-with the fewest votes; the 16x16 patch with the fewest votes.
+with the fewest votes; the 16x16 patch with the fewest votes; and where objects have bounds, the {most_objects} with the
+lowest ones, each to lower its share under its label below its bound.
 
-Then the noise is drawn afresh at x + delta with another seed ({draws} draws for all pixels, {few_draws} for a pixel
-or a patch). A certificate is **refuted** where the Clopper-Pearson upper bound, at alpha / N with alpha = {alpha:g}
-and N the certificates under attack, of the share of predictions inside the original label is below 1/2. Within R none
-may be; beyond R nothing is promised, and the attack should be seen to succeed.
+Then the noise is drawn afresh at x + delta with another seed ({draws} draws for all pixels, {few_draws} for a pixel,
+a patch or an object). A certificate is **refuted** where the Clopper-Pearson upper bound, at alpha / N with alpha =
+{alpha:g} and N the certificates under attack, of the share of predictions inside the original label (for an object, of
+those that reach its bound) is below 1/2. Within R none may be; beyond R nothing is promised, and the attack should be
+seen to succeed.
 
 R is an l2 size: {grey}
 
@@ -136,6 +138,7 @@ def page(
         restarts=attack.restarts,
         steps=attack.steps,
         draws=attack.draws,
+        most_objects=attack.most_objects,
         few_draws=min(attack.draws, attack.few_draws),
         alpha=attack.attack_alpha,
         grey=" ".join(in_file_units(votes, certificate.radius)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from certiseg.attack.refute import judge, refutable_misses
 from certiseg.attack.search import distance, find_perturbation, perturbed_image
-from certiseg.attack.targets import Target, target_of
+from certiseg.attack.targets import Target, object_targets, target_of
+from certiseg.bounds import Bounds
 from certiseg.certificate import Certificate
 from certiseg.errors import InputError
 from certiseg.scores import score_prediction
@@ -29,6 +30,8 @@ class Victim:
     pixels: NDArray[np.float32]
     certificate: Certificate
     label: NDArray[np.integer] | None = None
+    bounds: Bounds | None = None
+    """Of measures of the same votes; shares of objects among them are attacked, too."""
 
     def accuracy(self, prediction: NDArray[np.integer]) -> float | None:
         """Of a label map, where the ground truth is known."""
@@ -73,9 +76,8 @@ def attack_certificate(
     if victim.certificate.radius <= 0:
         raise InputError("tau must be above 0.5 to be attacked: R is 0")
     outcomes: list[Outcome] = []
-    for name in attack.targets:
-        target = target_of(victim.certificate, name)
-        refutable_misses(attack.draws_for(name), alpha=attack.attack_alpha, tested=target.tested)
+    for target in _targets(victim, attack):
+        refutable_misses(attack.draws_for(target.name), alpha=attack.attack_alpha, tested=target.tested)
         delta, last = None, None
         for multiple in attack.multiples:
             if last is not None and last.refuted == last.tested:
@@ -86,6 +88,18 @@ def attack_certificate(
             outcomes.append(last)
             each(last)
     return outcomes
+
+
+def _targets(victim: Victim, attack: AttackSettings) -> Iterator[Target]:
+    """What the settings name; objects wherever some have a bound."""
+    found = object_targets(victim.bounds, attack.most_objects) if "object" in attack.targets else []
+    if not found and attack.targets == ("object",):
+        raise InputError(f"targets must be there to be attacked, got no object with a bound above 0 in {victim.name}")
+    for name in attack.targets:
+        if name == "object":
+            yield from found
+        else:
+            yield target_of(victim.certificate, name)
 
 
 def _attack_ball(
@@ -107,7 +121,6 @@ def _attack_ball(
         segmenter, moved, target, noise=votes.noise, draws=draws, alpha=attack.attack_alpha, sigma=sigma, seed=seed
     )
     prediction = segmenter.predict(moved)
-    inside = target.allowed[target.pixels][np.arange(target.tested), prediction[target.pixels]]
     return delta, Outcome(
         image=victim.name,
         target=target.name,
@@ -117,7 +130,7 @@ def _attack_ball(
         refuted=int(verdict.refuted.sum()),
         lost=verdict.lost,
         lowest_share=verdict.lowest_share,
-        base_lost=float(1 - inside.mean()),
+        base_lost=float(1 - target.held(prediction).mean()),
         accuracy=victim.accuracy(prediction),
     )
 

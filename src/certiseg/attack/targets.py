@@ -1,17 +1,20 @@
-"""What is attacked: all certified pixels, the weakest one, or the weakest patch of 16x16."""
+"""What is attacked: all certified pixels, the weakest one, the weakest patch of 16x16, or an object with a bound."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.errors import InputError
+from certiseg.measures.measure import Measure
 
 if TYPE_CHECKING:
     from certiseg.attack.settings import TargetName
+    from certiseg.bounds import Bounds
     from certiseg.certificate import Certificate
 
 PATCH = 16
@@ -26,11 +29,26 @@ class Target:
     """(H, W): the certified pixels under attack."""
     allowed: NDArray[np.bool_]
     """(H, W, C): the classes inside each pixel's certified vertex or set."""
+    bound: tuple[Measure, float] | None = None
+    """Of an object: its share under the label, and the bound of it. Then this one statement is tested."""
 
     @property
     def tested(self) -> int:
         """N, the number of certificates that are tested together."""
-        return int(self.pixels.sum())
+        return int(self.pixels.sum()) if self.bound is None else 1
+
+    @cached_property
+    def _allowed(self) -> NDArray[np.bool_]:
+        """(N, C): the classes inside the certified label of each pixel."""
+        return np.asarray(self.allowed[self.pixels])
+
+    def held(self, label_map: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """(N,): which of the certificates a label map (H, W) keeps."""
+        if self.bound is None:
+            return np.asarray(self._allowed[np.arange(self.tested), label_map[self.pixels]])
+        measure, bound = self.bound
+        numerator, denominator = measure.value(label_map)
+        return np.array([numerator / denominator >= bound])
 
 
 def allowed_classes(certificate: Certificate) -> NDArray[np.bool_]:
@@ -44,6 +62,18 @@ def allowed_classes(certificate: Certificate) -> NDArray[np.bool_]:
     certified = certificate.vertex >= 0
     members: NDArray[np.bool_] = certificate.hierarchy.members[np.maximum(certificate.vertex, 0)]
     return members & certified[..., None]
+
+
+def object_targets(bounds: Bounds | None, most: int) -> list[Target]:
+    """The objects of the lowest bounds above 0, lowest first."""
+    if bounds is None:
+        return []
+    found = zip(bounds.lower.tolist(), bounds.measures, strict=True)
+    shares = sorted(((low, m) for low, m in found if m.kind == "share" and low > 0), key=lambda each: each[0])
+    return [
+        Target("object", m.inside.mask, np.broadcast_to(m.members, (*m.size, len(m.members))), (m, low))
+        for low, m in shares[:most]
+    ]
 
 
 def target_of(certificate: Certificate, name: TargetName) -> Target:

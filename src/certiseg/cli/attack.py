@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from certiseg.archive import write_atomically
 from certiseg.attack.settings import AttackSettings
 from certiseg.cli import COMMANDS
+from certiseg.cli.measures import LEAST_AREA, add_objects_options, object_labels
 from certiseg.cli.options import (
     add_certificate_options,
     add_model_options,
@@ -30,6 +31,7 @@ from certiseg.cli.threat import add_threat_options, settle_threat
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
 from certiseg.images import open_image
+from certiseg.measures.questions import objects
 from certiseg.planning import require_certifiable
 from certiseg.render.figures import figure_bytes
 from certiseg.runs.settings import RunSettings
@@ -38,10 +40,13 @@ from certiseg.settings import given
 if TYPE_CHECKING:
     from certiseg.attack.run import Outcome, Victim
     from certiseg.attack.sweep import Step
+    from certiseg.bounds import Bounds
+    from certiseg.certificate import Certificate
     from certiseg.hierarchy import Hierarchy
     from certiseg.models.segmenter import Segmenter
     from certiseg.runs.folder import RunFolder
     from certiseg.threats import Threat
+    from certiseg.votes import Votes
 
 
 def add_parser(subparsers: Any) -> None:
@@ -61,6 +66,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print every attack as JSON")
     add_settings(parser, RunSettings, ("values",))
     add_settings(parser.add_argument_group("attack"), AttackSettings)
+    add_objects_options(parser.add_argument_group("objects of images; those of a run are attacked as they are"))
     add_model_options(parser)
     add_votes_options(parser)
     add_threat_options(parser)
@@ -110,6 +116,8 @@ def _sweep(args: argparse.Namespace) -> int:
     from certiseg.attack.sweep import Sweep, refuted_inside, sweep_certificate
     from certiseg.attack.sweep_page import draw_sweep, page, table_lines, verdict
 
+    if args.objects is not None:
+        raise InputError("--objects must be left out with --threat, got it: the sweep looks at certified pixels")
     sweep = Sweep(args.sweep_steps, args.beyond, args.draws, args.attack_alpha)
     model, hierarchy = model_and_hierarchy(args)
     steps: list[Step] = []
@@ -171,6 +179,8 @@ def _of_images(args: argparse.Namespace, model: Segmenter, hierarchy: Hierarchy 
     from certiseg.certify import certify
     from certiseg.sampling import sample
 
+    labels = object_labels(args.objects, args.least_area, hierarchy)
+    asked = [objects(*labels, least=LEAST_AREA if args.least_area is None else args.least_area)] if labels else []
     channels = model.settings.channels
     images = {Path(path).name: open_image(path, values=args.values, channels=channels) for path in args.victims}
     for picture in images.values():
@@ -179,8 +189,18 @@ def _of_images(args: argparse.Namespace, model: Segmenter, hierarchy: Hierarchy 
         limits |= {"threat": args.threat, "anchors": args.anchors, "radius": args.radius}
         require_certifiable(pixels=pixels.shape[0] * pixels.shape[1], n=args.n, **limits)
     for name, picture in images.items():
-        votes = sample(model, picture, **given(sampling_settings(args)))
-        yield Victim(name, picture.pixels, certify(votes, hierarchy, **given(certificate_settings(args))))
+        votes = sample(model, picture, measures=asked, hierarchy=hierarchy, **given(sampling_settings(args)))
+        certificate = certify(votes, hierarchy, **given(certificate_settings(args)))
+        yield Victim(name, picture.pixels, certificate, bounds=_bounds(votes, certificate, args.alpha))
+
+
+def _bounds(votes: Votes, certificate: Certificate, alpha: float) -> Bounds | None:
+    """Of the objects in the votes, at the tau of the certificate; none along a threat, which is swept over pixels."""
+    from certiseg.bounds import BoundSettings, make_bounds
+
+    if votes.record is None or not votes.record.measures or votes.threat.law != "none":
+        return None
+    return make_bounds(votes, BoundSettings(tau=certificate.settings.tau, alpha=alpha, test=certificate.settings.test))
 
 
 def _of_run(args: argparse.Namespace, model: Segmenter) -> Iterator[Victim]:
@@ -190,6 +210,8 @@ def _of_run(args: argparse.Namespace, model: Segmenter) -> Iterator[Victim]:
     folder = _run_of(args)
     assert folder is not None
     manifest = folder.manifest
+    if args.objects is not None:
+        raise InputError("--objects must be left out for a run, got it: the objects of the run are attacked")
     if model.fingerprint() != manifest.model_sha256:
         raise InputError(f"--model must be the one of the run, {manifest.model}, got {model.name} (hash differs)")
     if args.method not in manifest.methods:
@@ -199,9 +221,11 @@ def _of_run(args: argparse.Namespace, model: Segmenter) -> Iterator[Victim]:
     for name in folder.finished()[: args.first]:
         if name not in place:
             raise InputError(f"--root must be the data set of the run, got one without the image {name}")
-        certificate = folder.certificate(name, manifest.each_setting()[0], args.method)
+        setting = manifest.each_setting()[0]
+        certificate = folder.certificate(name, setting, args.method)
         pixels = certificate.votes.open(samples[place[name]].image).pixels
-        yield Victim(name, pixels, certificate, folder.label(name))
+        bounds = _bounds(folder.votes(name, setting), certificate, manifest.alpha_per_image)
+        yield Victim(name, pixels, certificate, folder.label(name), bounds)
 
 
 def _tell(outcome: Outcome) -> None:
