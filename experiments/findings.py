@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence, Sized
 
 from certiseg.analysis.drawing import method_name, setting_text
@@ -18,11 +19,12 @@ WORDS = {"cig": "CIG", "ccig": "CIG averaged over classes", "accuracy": "share o
 def over_settings(
     comparisons: Sequence[TunedComparison], method: str, score: str = "cig", *, against: str = TUNED
 ) -> list[str]:
-    """Where a method is above another, tuned thresholds by default, where below, where the interval holds zero."""
+    """Where a method is above another, tuned thresholds by default, where below, and where that is not settled."""
     found = [(c.setting, *c.difference(method, score, against=against)) for c in comparisons]
     above = {setting: value for setting, value, low, _ in found if low > 0}
     below = {setting: -value for setting, value, _, high in found if high < 0}
     unclear = {setting: value for setting, value, low, high in found if low <= 0 <= high}
+    told = {setting: value for setting, value, low, _ in found if math.isnan(low)}
     name, words = method_name(method), WORDS[score]
     other = "adaptive with tuned thresholds" if against == TUNED else method_name(against)
     sentences = []
@@ -36,6 +38,11 @@ def over_settings(
         where, span = f"{_count(unclear, comparisons)} ({_settings(unclear)})", _span(unclear.values(), sign=True)
         sentences.append(
             f"At {where} the interval of the difference in {words} between {name} and {other} holds zero ({span})."
+        )
+    if told:
+        where, span = _count(told, comparisons), _span(told.values(), sign=True)
+        sentences.append(
+            f"At {where}, of too few images for an interval, the {words} of {name} less that of {other} is {span}."
         )
     return sentences
 

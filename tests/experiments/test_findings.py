@@ -40,6 +40,11 @@ def test_sentences_follow_from_the_numbers():
     assert findings.over_settings([above, Fixed(second, (0.05, 0.04, 0.06))], "sets", "ccig") == [
         "Sets has the higher CIG averaged over classes than adaptive with tuned thresholds at every setting, by 0.050."
     ]
+    few = Fixed(second, (-0.03, float("nan"), float("nan")))
+    assert findings.over_settings([above, few], "nested")[1:] == [
+        "At 1 of 2 settings, of too few images for an interval, the CIG of Nested less that of adaptive with tuned "
+        "thresholds is -0.030."
+    ]
     assert findings.over_settings([above], "sets", against="nested") == [
         "Sets has the lower CIG than Nested at the setting (sigma = 0.1, n = 100, tau = 0.75), by 0.020."
     ]
