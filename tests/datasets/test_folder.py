@@ -37,6 +37,19 @@ def test_hierarchy_is_the_preset_over_the_same_classes(tmp_path: Path) -> None:
         assert open_dataset("folder", root).hierarchy == preset
 
 
+def test_instances_are_read_where_they_are_there(tmp_path: Path, save, refuse) -> None:
+    root = fill(tmp_path)
+    (root / "classes.txt").write_text("a\nb\n")
+    save("instances/1.png", np.kron([[0, 9], [4, 4]], np.ones((4, 4))).astype(np.uint8))
+    save("instances/2.png", np.zeros((8, 8, 3), np.uint8))
+    data = open_dataset("folder", root)
+    marked = data[1].instances
+    assert data[0].instances is None
+    assert marked is not None
+    assert marked[::4, ::4].tolist() == [[0, 2], [1, 1]]
+    refuse(lambda: data[2], "instances/2.png must be a one-channel label map, got mode RGB")
+
+
 def test_labels_are_needed(tmp_path: Path) -> None:
     root = fill(tmp_path / "data")
     (root / "classes.txt").write_text("a\nb\n")

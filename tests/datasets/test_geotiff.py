@@ -121,7 +121,8 @@ def test_what_else_cannot_be(home: Path, refuse, monkeypatch) -> None:
     refuse(lambda: open_dataset("geotiff", home), "the label raster of", "must be a file")
     (home / "labels/a.tif").write_bytes(b"II*\0 and nothing else")
     refuse(lambda: open_dataset("geotiff", home), home / "labels/a.tif", "must be a readable GeoTIFF, got: ")
-    vrt = b"<VRTDataset rasterXSize='70' rasterYSize='50'></VRTDataset>"
+    band = "<VRTRasterBand dataType='Byte' band='1'/>"
+    vrt = f"<VRTDataset rasterXSize='70' rasterYSize='50'>{band}</VRTDataset>".encode()
     (home / "labels/a.tif").write_bytes(vrt)
     refuse(lambda: open_dataset("geotiff", home), "must be a readable GeoTIFF, got: ")
     (home / "images/a.tif").unlink()

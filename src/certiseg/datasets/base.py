@@ -159,15 +159,21 @@ def number_instances(ids: IdMap, least: int, what: str) -> Instances:
     return np.where(marked, np.cumsum(marked), 0).astype(np.uint16)[places].reshape(ids.shape)
 
 
-def list_files(images: Path, labels: Path | None, coding: Coding) -> list[Files]:
-    """The images of a folder in name order, each with the label of the same stem (if a label folder is given)."""
+def list_files(images: Path, labels: Path | None, coding: Coding, instances: Path | None = None) -> list[Files]:
+    """The images of a folder in name order, each with the label of the same stem (if a label folder is given).
+
+    instances: where maps of instances lie, if that folder is there.
+    """
     found = by_stem(images)
     if not found:
         raise InputError(f"{images} must hold png or jpg images, got none; check the path")
     if labels is None:
         return [Files(stem, path, None, coding) for stem, path in found.items()]
-    known = by_stem(labels)
-    entries = [Files(stem, path, known.get(stem, labels / f"{stem}.png"), coding) for stem, path in found.items()]
+    known, marked = by_stem(labels), by_stem(instances) if instances is not None and instances.is_dir() else {}
+    entries = [
+        Files(stem, path, known.get(stem, labels / f"{stem}.png"), coding, marked.get(stem))
+        for stem, path in found.items()
+    ]
     return require_files(entries, images, labels)
 
 

@@ -16,11 +16,12 @@ def open_folder(
 ) -> Dataset:
     """A plain folder; class names stand in `ROOT/classes.txt`, one per line.
 
+    `ROOT/instances/NAME.png`, where it is there, holds an id for each object of an image, 0 for none.
     With `ROOT/SPLIT/images` instead of `ROOT/images` a split is chosen: test, else val, unless one is named.
     """
     split, root = find_split(root, split)
     classes = find_classes(root, classes)
     if not (root / "labels").is_dir():
         raise InputError(f"{root} must hold a folder labels/, got none; labels are needed here")
-    entries = list_files(root / "images", root / "labels", plain_ids(len(classes)))
+    entries = list_files(root / "images", root / "labels", plain_ids(len(classes)), root / "instances")
     return Dataset(name, entries, classes=classes, split=split, hierarchy=matching_preset(classes))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from certiseg.archive import parse_json
+from certiseg.datasets.cityscapes import LEAST_INSTANCE
 from certiseg.datasets.coding import published_ids
 from certiseg.datasets.run_lengths import decode_runs
 from certiseg.errors import InputError
@@ -27,8 +28,6 @@ SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
     "lane": ((0.3, 1), (0.47, 0.6), (0.53, 0.6), (0.7, 1)),
 }
 """Named shapes, corners x, y as parts of width and height. lane: what a camera in the middle of a car sees ahead."""
-_INSTANCE = 1000
-"""Cityscapes: the id of an instance is 1000 times the id of its class, and its number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,14 +102,14 @@ def _from_ids(ids: NDArray[Any], size: Size, label: str, source: str) -> Iterato
 def _from_cityscapes(ids: NDArray[Any], size: Size, hierarchy: Hierarchy, source: str) -> Iterator[Instance]:
     _require_size(ids, size, source)
     classes, classes_of = load_hierarchy("cityscapes").classes, published_ids("cityscapes")
-    marked = _few(np.unique(ids[ids >= _INSTANCE]).tolist(), source)
+    marked = _few(np.unique(ids[ids >= LEAST_INSTANCE]).tolist(), source)
     if not marked:
         raise InputError(f"{source}: must be a map of Cityscapes instanceIds, got no id above 1000; or say FILE:LABEL")
     for number in marked:
-        of_class = classes_of.get(number // _INSTANCE, VOID)
+        of_class = classes_of.get(number // LEAST_INSTANCE, VOID)
         if of_class != VOID:
             label = _known(classes[of_class], hierarchy, source)
-            yield Instance(f"{label} {number % _INSTANCE + 1}", label, ids == number)
+            yield Instance(f"{label} {number % LEAST_INSTANCE + 1}", label, ids == number)
 
 
 def _from_coco(content: Any, size: Size, hierarchy: Hierarchy, source: str, image: str) -> Iterator[Instance]:
