@@ -83,6 +83,7 @@ def test_bad_input_is_one_sentence(calibration: Path, tmp_path: Path, capsys: py
         ((*begin, "--radius", 0.1, "--sigma", 0), "radius must be 0 without pixel noise"),
         ((*begin, "--classes", "ship"), "classes must be"),
         ((*begin, "--every", 0), "--every must be at least 1"),
+        ((*begin, "--model", "compact"), "must have the same classes, got 31 of compact and 4 of folder"),
         ((*begin[:-1], tmp_path / "no/c.json"), "--out must be a file in a folder that is there"),
         (("certify", image, "--calibration", image, *MODEL), "must be"),
         (

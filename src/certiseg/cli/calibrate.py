@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     data = chosen_data(args)
     require_enough(len(data), settings)
     model, hierarchy = model_and_hierarchy(args)
-    require_classes(data, model, hierarchy)
+    hierarchy = over_data(args, data, model, hierarchy)
     with tqdm(total=len(data), unit="image", disable=None, leave=False, delay=1) as bar:
         pairs = ((sample.image, sample.label) for sample in data)
         made = calibrate_pairs(
@@ -116,9 +116,11 @@ def chosen_data(args: argparse.Namespace) -> Dataset:
     return data.subset(range(0, len(data), args.every))
 
 
-def require_classes(data: Dataset, model: Segmenter, hierarchy: Hierarchy | None) -> None:
-    """Refuse labels whose numbers stand for other classes than the model's."""
-    if hierarchy is not None:
-        hierarchy.require_classes(data.classes)
-    elif model.class_names is not None and model.class_names != data.classes:
-        raise InputError(f"DATASET must have the model's classes in the model's order, got those of {data.name}")
+def over_data(
+    args: argparse.Namespace, data: Dataset, model: Segmenter, hierarchy: Hierarchy | None
+) -> Hierarchy | None:
+    """The hierarchy as said, or the data set's own; a model of other classes than the data set's is refused."""
+    from certiseg.models.choice import ChosenModel
+    from certiseg.runs.prepare import over_classes_of
+
+    return over_classes_of(ChosenModel(model, hierarchy), data, as_said=args.hierarchy is not None).hierarchy

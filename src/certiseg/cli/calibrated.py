@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from certiseg.archive import write_atomically
 from certiseg.attack.settings import AttackSettings
-from certiseg.cli.calibrate import chosen_data, require_classes
+from certiseg.cli.calibrate import chosen_data, over_data
 from certiseg.cli.options import check_output_folder, model_and_hierarchy, output_folder
 from certiseg.errors import InputError
 from certiseg.images.values import values_words
@@ -83,7 +83,7 @@ def evaluate(args: argparse.Namespace) -> int:
     check_output_folder(args.out)
     args.sigma = calibration.settings.sigma
     model, hierarchy = model_and_hierarchy(args)
-    require_classes(data, model, hierarchy)
+    over_data(args, data, model, hierarchy)
     with tqdm(total=len(data), unit="image", disable=None, leave=False, delay=1) as bar:
         samples = ((sample.name, sample.image, sample.label) for sample in data)
         multiples = args.multiples or [0.0]

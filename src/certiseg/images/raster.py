@@ -21,9 +21,7 @@ ARRAYS = (".npy", ".npz")
 TIFFS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _CHANNEL_AXES = {"YX": None, "YXS": 2, "YXC": 2, "SYX": 0, "CYX": 0}
 _PALETTE, _ALPHA = 3, (1, 2)
-logging.getLogger("tifffile").addHandler(
-    logging.NullHandler()
-)  # of what it remarks on damaged files one sentence tells
+logging.getLogger("tifffile").addHandler(logging.NullHandler())  # our sentence tells what it remarks on damaged files
 
 
 def is_array(source: str | Path | bytes) -> bool:
