@@ -1,4 +1,8 @@
-"""A grid of 120 threshold functions, scores included, against one certification from the same votes."""
+"""A grid of 120 threshold functions, scores included, against one certification from the same votes.
+
+From 720x960 pixels on: a certification of a smaller image takes half a millisecond, less than finding 120 lists of
+critical counts, and the ratio says nothing about the pixels any more.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,7 @@ from certiseg.stats.binomial import binomial_test
 
 CASES = {
     ("cityscapes", (1024, 2048)): ("bonferroni", "holm", "kfwer", "by"),
-    ("camvid", (720, 960)): ("bonferroni",),
-    ("camvid", (360, 480)): ("bonferroni", "holm", "kfwer"),
-    ("pascal_context", (480, 480)): ("bonferroni",),
+    ("camvid", (720, 960)): ("bonferroni", "holm"),
 }
 
 
@@ -36,7 +38,7 @@ def scene_votes(height: int, width: int, num_classes: int) -> cs.Votes:
     return votes_of([coarse.candidate, rank.astype(np.float32), coarse.ranking, counts], coarse.n, block=8)
 
 
-def measure(repeats: int = 5) -> list[Figure]:
+def measure(repeats: int = 15) -> list[Figure]:
     """Time of the whole grid over the time of one `certify` with adaptive and the same correction."""
     figures = []
     for (name, (height, width)), corrections in CASES.items():
