@@ -57,11 +57,11 @@ def reasons(visit: Visit) -> None:
 
 
 def wrong(visit: Visit) -> None:
-    """What is certified and wrong, with its counts by class."""
+    """What is certified and wrong: by class, over all images, and where it is most."""
     visit.page.keyboard.press("ArrowRight")
     visit.page.locator("#colours").select_option("verdict")
     visit.settle()
-    visit.page.evaluate("scrollTo(0, 420)")
+    visit.page.evaluate("document.querySelector('.below').scrollIntoView()")
 
 
 def two(visit: Visit) -> None:

@@ -182,7 +182,7 @@ def test_two_runs_side_by_side(open_both, run, second):
     visit.slide("tau", 0.6)
     check_map(visit, expected(run, tau=0.6))
     check_map(visit, certificate_of(second, {**B, "tau": 0.6}), "b")
-    assert visit.page.locator(".pane-difference .chip").inner_text() == "exploration"
+    assert visit.page.locator(".pane-difference .pane-role").inner_text() == "exploration"
     visit.page.locator("#other").select_option("second/sets:3@0.5:60:0.7")
     visit.settle()
     check_map(visit, certificate_of(second, {**B, "method": "sets", "max_set": 3, "tau": 0.6}), "b")

@@ -1,6 +1,6 @@
 // What an exported pane says about itself: title, role, legend, settings, model. Nobody should have to ask afterwards.
 
-import { down, percent } from "./elements.js";
+import { percent } from "./elements.js";
 import { pictureOf } from "./export.js";
 import { differenceEntries, legendOf, truthEntries } from "./legend.js";
 import { state } from "./state.js";
@@ -25,7 +25,7 @@ export function sheetOf(pane, { stage, answers, runs, titles }) {
   }
   const answer = answers[pane];
   const apart = answer.colours === "radius" && !answer.radius_is_joint;
-  return { ...sheet, title: `${titles[pane]}: ${state.image}`, legend: legendOf(run, answer, answer.colours),
+  return { ...sheet, title: `${titles[pane]} – ${state.image}`, legend: legendOf(run, answer, answer.colours),
     role: apart ? "Radii: a statement of their own, not the certificate" : `${ROLES[answer.role]}${beside(answer, run)}`,
     lines: [settings(answer, run), ...masked(run), scores(answer), answer.agreement_words, where] };
 }
@@ -38,7 +38,7 @@ function beside(answer, run) {
 function settings(answer, run) {
   const { tau, alpha, correction, test } = answer.query;
   return `${answer.name}, sigma = ${answer.sigma}, n0 = ${answer.n0}, n = ${answer.n}, tau = ${tau}, alpha = ${alpha}, ` +
-    `${correction}, ${test} test; ${answer.threat === "l2" ? "R" : "t"} = ${down(answer.end, 4)} (${answer.extent}); model ${run.model}`;
+    `${correction}, ${test} test; ${answer.extent}; model ${run.model}`;
 }
 
 function masked(run) {

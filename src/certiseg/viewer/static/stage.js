@@ -59,7 +59,7 @@ export class Stage {
 
   // role: promise, comparison or exploration.
   title(name, text, { scores = "", role = null } = {}) {
-    const chip = role ? [make("b", { class: `chip ${role}`, text: role }), " "] : [];
+    const chip = role ? [make("b", { class: `pane-role ${role}`, text: role }), " "] : [];
     this.panes[name].caption.replaceChildren(`${text} `, ...chip, make("span", { text: scores }));
     this.panes[name].map.setAttribute("aria-label", [text, role].filter(Boolean).join(", "));
     this.panes[name].title = text;
