@@ -275,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", default="compact")
     parser.add_argument("--risk", type=float, default=0.1)
     parser.add_argument("--splits", type=int, default=500)
-    parser.add_argument("--every", type=int, default=3, metavar="K", help="attack every K-th frame (default: 3)")
+    parser.add_argument("--every", type=int, default=4, metavar="K", help="attack every K-th frame (default: 4)")
     parser.add_argument("--scores", nargs="+", default=list(SCORES))
     parser.add_argument("--runs", type=Path, default=Path("runs/truth"))
     parser.add_argument("--out", type=Path, default=Path("docs/truth-results.md"))
