@@ -1,6 +1,7 @@
 """certiseg evaluate: a plain folder from start to table, resumed, refused, and with a broken image."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -237,7 +238,7 @@ def test_verify_checks_a_whole_run_and_repair_lets_it_be_drawn_again(data, capsy
     ("arguments", "sentence"),
     [
         (["verify", "data"], "must be a run folder"),
-        (["verify", "data", "--model", "compact"], "RUN must be given without"),
+        (["verify", "data", "--image", "0.png"], "RUN must be given without"),
         (["verify", "tiny.yaml", "--repair"], "--repair must be given with a run folder"),
     ],
 )
@@ -305,6 +306,15 @@ def test_images_stop_early_and_every_command_knows(data, capsys):
     for command in (["verify", "run"], ["tune", "run"], ["report", "run", "--out", "report.html"]):
         assert main(command) == 0
     assert "n up to 300" in (data / "report.html").read_text()
+    redraw = ["verify", "run", "--root", "data", "--model", "torch:evaluated_networks:small"]
+    assert main(redraw) == 0
+    assert "votes redrawn" in capsys.readouterr().out
+    (data / "evaluated_networks.py").write_text(FACTORY.replace("seed(0)", "seed(1)"))
+    sys.modules.pop("evaluated_networks")
+    assert main(redraw) == 1
+    assert "redraw: the model, or how its input is prepared, is not that recorded" in capsys.readouterr().out
+    (data / "evaluated_networks.py").write_text(FACTORY)
+    sys.modules.pop("evaluated_networks")
     capsys.readouterr()
     for odd, sentence in (
         (("--n-max", "300", "--test", "fixed"), "test must be anytime with stop_undecided, got 'fixed'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,12 @@ from tqdm import tqdm
 from certiseg.archive import read_archive
 from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_preparation_options, model_choice
+from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
 from certiseg.verify import CERTIFICATE_VERSION, verify
 
 if TYPE_CHECKING:
+    from certiseg.runs.folder import RunFolder
     from certiseg.runs.verify import RunVerification
 
 
@@ -25,15 +27,17 @@ def add_parser(subparsers: Any) -> None:
         "verify",
         help=COMMANDS["verify"],
         description="Recomputes a certificate from its stored votes and settings with code that shares nothing with "
-        "the code that made it. With --model and --image every vote is drawn again from the seed and compared bit for "
-        "bit. Of a run folder every file is checked: whether it is as it was written and to which image and run it "
-        "belongs, certificates against the manifest, tables against certificates. Exit code 1 if a check fails.",
+        "the code that made it. With --model and --image, or --root for a run, every vote is drawn again from the "
+        "seed and compared bit for bit. Of a run folder every file is checked: whether it is as it was written and to "
+        "which image and run it belongs, certificates against the manifest, tables against certificates. Exit code 1 "
+        "if a check fails.",
         epilog="example: certiseg verify certified/street.certificate.npz --model compact --image street.png",
     )
     parser.add_argument("certificates", nargs="+", metavar="CERT|RUN", help="certificate files, or run folders")
     parser.add_argument("--repair", action="store_true", help="set damaged images of a run back, to be drawn again")
     parser.add_argument("--model", metavar="SPEC", help="redraw the votes with this model")
     parser.add_argument("--image", metavar="FILE", help="the certified image, needed with --model")
+    parser.add_argument("--root", metavar="DIR", help="of a run: where its data set lies, needed with --model")
     parser.add_argument(
         "--hierarchy",
         metavar="NAME|FILE",
@@ -71,13 +75,15 @@ def _verify_runs(args: argparse.Namespace, folders: list[str]) -> int:
     from certiseg.runs.folder import RunFolder
     from certiseg.runs.verify import repair_run, verify_run
 
-    if len(folders) < len(args.certificates) or args.model or args.image:
-        raise InputError("RUN must be given without certificate files, --model and --image; verify those one by one")
+    if len(folders) < len(args.certificates) or args.image:
+        raise InputError("RUN must be given without certificate files and --image; verify those one by one")
     outcomes: list[RunVerification] = []
     for path in folders:
         folder = RunFolder(path)
         with tqdm(total=len(folder.manifest.images), unit="image", desc="verify", disable=None) as bar:
             outcomes.append(verify_run(folder, each=lambda _, bar=bar: bar.update()))  # type: ignore[misc]
+        if args.model and outcomes[-1].passed:
+            outcomes[-1] = _redrawn(args, folder, outcomes[-1])
         repaired = repair_run(folder, outcomes[-1]) if args.repair and outcomes[-1].problems else None
         if not args.json:
             _show_run(outcomes[-1], repaired)
@@ -86,10 +92,25 @@ def _verify_runs(args: argparse.Namespace, folders: list[str]) -> int:
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
+def _redrawn(args: argparse.Namespace, folder: RunFolder, found: RunVerification) -> RunVerification:
+    """The outcome with all votes of the run drawn again."""
+    from certiseg.runs.verify import redraw_run
+
+    manifest = folder.manifest
+    model = _model(args, manifest.tree.num_classes)
+    samples = open_dataset(manifest.dataset, args.root, split=manifest.split, classes=manifest.tree.classes)
+    places = {name: index for index, name in enumerate(samples.names)}
+    if missing := [name for name in folder.finished() if name not in places]:
+        raise InputError(f"--root must hold the images of the run, but {missing[0]!r} is not there")
+    with tqdm(total=found.images, unit="image", desc="redraw", disable=None) as bar:
+        problems = redraw_run(folder, model, lambda name: samples[places[name]].image, each=lambda _: bar.update())
+    return replace(found, problems=(*found.problems, *problems), redrawn=True)
+
+
 def _show_run(outcome: RunVerification, repaired: list[str] | None) -> None:
     counts = {"image": outcome.images, "certificate": outcome.certificates}
     images, certificates = (f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
-    checked = f"{images}, {certificates} recomputed, votes not redrawn"
+    checked = f"{images}, {certificates} recomputed, votes {'' if outcome.redrawn else 'not '}redrawn"
     print(f"{outcome.path}: {'verified' if outcome.passed else 'FAILED'} ({checked})")
     for problem in outcome.problems:
         print(f"  FAILED {problem.what}")
@@ -99,11 +120,12 @@ def _show_run(outcome: RunVerification, repaired: list[str] | None) -> None:
         print(f"  repaired: {len(repaired)} images set back; `certiseg evaluate` with the run's own settings goes on")
 
 
-def _model(args: argparse.Namespace) -> Any:
-    """The model to redraw with; a file that gives labels alone is told the class count of the first certificate."""
+def _model(args: argparse.Namespace, num_classes: int | None = None) -> Any:
+    """The model to redraw with; a file that gives labels alone is told how many classes there are."""
     from certiseg.models.choice import load_choice
 
     if args.model.lower().endswith((".onnx", ".xml", ".tflite", ".pt", ".ts", ".pt2")):
+        args.num_classes = args.num_classes or num_classes
         try:
             stored = read_archive(args.certificates[0], kind="certificate", version=CERTIFICATE_VERSION)
             args.num_classes = args.num_classes or len(stored.meta["hierarchy"]["classes"])

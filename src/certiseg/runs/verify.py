@@ -1,7 +1,7 @@
 """The check of a whole run: every file as it was written, every certificate recomputed, every table added up again.
 
 `damage_of` is the quick part, done at every start and before runs are joined: seals, hashes, and to whom a file
-belongs. `verify_run` goes on with what the files say. Neither draws a vote again: `certiseg verify CERT --model` does.
+belongs. `verify_run` goes on with what the files say. `redraw_run` draws every vote again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy as np
 from certiseg.certificate import Certificate, load_certificate
 from certiseg.certify import settle
 from certiseg.errors import InputError
+from certiseg.images import ImageLike
+from certiseg.models.segmenter import ModelLike
 from certiseg.partial_votes import load_partial_votes
 from certiseg.runs.folder import ROWS, SUBFOLDERS, RunFolder
 from certiseg.runs.identity import label_key, require_partial
@@ -53,6 +55,8 @@ class RunVerification:
     problems: tuple[Problem, ...]
     unfinished: tuple[str, ...]
     """Images that are neither finished nor left out with a reason."""
+    redrawn: bool = False
+    """Whether every vote was drawn again."""
 
     @property
     def passed(self) -> bool:
@@ -128,6 +132,26 @@ def verify_run(folder: RunFolder, *, each: Callable[[str], None] = lambda _: Non
         problems += _table(folder, shard, finished)
     unfinished = [name for name in images_of(folder, shard) if name not in finished and name not in left_out]
     return RunVerification(str(folder.path), len(finished), certificates, tuple(problems), tuple(unfinished))
+
+
+def redraw_run(
+    folder: RunFolder,
+    model: ModelLike,
+    image_of: Callable[[str], ImageLike],
+    *,
+    each: Callable[[str], object] = lambda _: None,
+) -> list[Problem]:
+    """Draw every vote of the finished images again, as many as each image had; returns those that differ."""
+    manifest, problems = folder.manifest, list[Problem]()
+    for name in folder.finished():
+        for sigma in manifest.sigmas:
+            most = [one for one in manifest.each_setting() if (one.sigma, one.n) == (sigma, manifest.draws[-1])]
+            path = folder.certificate_path(name, most[0], manifest.methods[0])
+            outcome = verify(path, model=model, image=image_of(name), hierarchy=manifest.tree)
+            failed = [check for check in outcome.checks if not check.passed]
+            problems += [Problem(f"{path}: {check.name}: {check.detail}", name) for check in failed]
+        each(name)
+    return problems
 
 
 def repair_run(folder: RunFolder, found: RunVerification) -> list[str]:
