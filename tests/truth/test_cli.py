@@ -131,6 +131,8 @@ def test_evaluate_tells_what_is_reached_with_and_without_attack(
     assert near + far["pixels"] == by_class == by_area == sum((label != 255).sum() for label in scenes(41)[1])
     assert (tmp_path / "truth.md").read_text().startswith("# Sets that hold the truth: folder")
     assert (tmp_path / "coverage.png").stat().st_size > 1000
+    sizes = [load_sets(tmp_path / f"{number:02}.truth.npz").mean_size for number in range(41)]
+    assert sizes == [image["mean_set_size"] for image in clean["by_image"]]
     assert "--n0 must be left out with --calibration" in refused(capsys, *begin, "--n0", 5, "--out", tmp_path)
 
 

@@ -83,3 +83,18 @@ def make_run(path: Path, data: Path, **changes: Any) -> RunFolder:
     folder = RunFolder(path)
     evaluate_dataset(folder, manifest, samples, segmenter)
     return folder
+
+
+def write_sets(folder: Path, data: Path, name: str, *, fresh: bool = True) -> Any:
+    """Calibrated sets of an image, as `certiseg certify --calibration` writes them."""
+    from certiseg.images import read_image
+    from certiseg.noise import image_key
+    from certiseg.truth.answer import TruthSets
+
+    tree = cs.load_hierarchy("camvid")
+    members = np.random.default_rng(1).random((HEIGHT, WIDTH, 31)) < np.linspace(0.01, 0.4, WIDTH)[:, None]
+    key, claim = image_key(read_image(data / "images" / f"{name}.png")), "This is a promise about the truth."
+    sets = TruthSets(members, tree.classes, 7, fresh, key, (0.1, 0.95), claim, MODEL, tree)
+    folder.mkdir(exist_ok=True)
+    sets.save(folder / f"{name}.truth.npz")
+    return sets

@@ -17,6 +17,7 @@ from certiseg.cli.options import check_output_folder, model_and_hierarchy, outpu
 from certiseg.errors import InputError
 from certiseg.images.values import values_words
 from certiseg.render.figures import figure_bytes
+from certiseg.runs.names import file_name
 
 if TYPE_CHECKING:
     import argparse
@@ -73,7 +74,7 @@ def certify(args: argparse.Namespace, paths: Sequence[Path]) -> int:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """Write what the sets reach on a labelled data set: truth.json, truth.md and coverage.png."""
+    """Write what the sets reach on a labelled data set: truth.json, truth.md, coverage.png, and the sets themselves."""
     from certiseg.truth.calibration import load_calibration
     from certiseg.truth.evaluate import as_json, draw_coverage, evaluate_sets, page
 
@@ -84,11 +85,17 @@ def evaluate(args: argparse.Namespace) -> int:
     args.sigma = calibration.settings.sigma
     model, hierarchy = model_and_hierarchy(args)
     over_data(args, data, model, hierarchy)
+    folder = output_folder(args.out)
+
+    def keep(name: str, sets: TruthSets) -> None:
+        sets.save(folder / f"{file_name(name)}.truth.npz")
+
     with tqdm(total=len(data), unit="image", disable=None, leave=False, delay=1) as bar:
         samples = ((sample.name, sample.image, sample.label) for sample in data)
         multiples = args.multiples or [0.0]
-        found = evaluate_sets(calibration, model, samples, multiples=multiples, attack=attack, progress=bar.update)
-    folder, told = output_folder(args.out), page(found, calibration, data=args.dataset)
+        how: dict[str, Any] = {"multiples": multiples, "attack": attack, "keep": keep, "progress": bar.update}
+        found = evaluate_sets(calibration, model, samples, **how)
+    told = page(found, calibration, data=args.dataset)
     contents = {
         "truth.json": json.dumps(as_json(found, calibration), indent=1).encode(),
         "truth.md": told.encode(),

@@ -27,6 +27,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("folder", metavar="RUN", help="a run folder of `certiseg evaluate`")
     parser.add_argument("second", metavar="RUN2", nargs="?", help="another run, to compare with: model, sigma, threat")
     parser.add_argument("--root", metavar="DIR", help="where the data set lies, for the photographs (not for streets)")
+    parser.add_argument(
+        "--truth", metavar="DIR", help="calibrated sets of the images, NAME.truth.npz, to show beside the maps"
+    )
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
     parser.add_argument("--host", default="127.0.0.1", help="anything but loopback needs --token (default: 127.0.0.1)")
     parser.add_argument("--token", help="asked for once per browser; at least 12 letters and digits")
@@ -56,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
         root=args.root,
         load_model=lambda: model_and_hierarchy(args)[0],
         model_options=model_arguments(args),
+        truth=args.truth,
         host=args.host,
         token=args.token,
     )

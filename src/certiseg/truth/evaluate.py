@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from certiseg.models.segmenter import Segmenter
+    from certiseg.truth.answer import TruthSets
     from certiseg.truth.calibration import Calibration
     from certiseg.truth.settings import CalibrationSettings
 
@@ -80,12 +81,13 @@ def evaluate_sets(
     *,
     multiples: Sequence[float] = (0.0,),
     attack: AttackSettings | None = None,
+    keep: Callable[[str, TruthSets], object] = lambda _name, _sets: None,
     progress: Callable[[int], object] = lambda _: None,
 ) -> list[Reached]:
     """What is reached at every multiple of what the calibration covers.
 
     For l2 a perturbation is searched by gradients against the true classes, without the noise that judges it; along a
-    threat its parameter is set. Every pass has fresh noise.
+    threat its parameter is set. Every pass has fresh noise. keep: takes the sets of every image without attack.
     """
     settings = calibration.settings
     if any(not (np.isfinite(m) and m >= 0) for m in multiples):
@@ -104,7 +106,10 @@ def evaluate_sets(
         masks = _masks(label, known, calibration.class_names)
         for reached in found:
             moved = attacked(settings, segmenter, pixels, label, known, reached.multiple, attack)
-            members = calibration.sets(segmenter, Picture(moved, calibration.values))
+            sets = calibration.answer(segmenter, Picture(moved, calibration.values))
+            if reached.multiple == 0:
+                keep(name, sets)
+            members = sets.members
             held, sizes = _held(members, label, known), members.sum(axis=2)
             reached.images.append(_image(name, held, sizes, known, settings.pixels[0]))
             for group, where in masks.items():

@@ -24,6 +24,7 @@ from certiseg.runs.settings import Setting
 from certiseg.viewer import layers
 from certiseg.viewer.body import TooLarge, read_body
 from certiseg.viewer.cache import BoundedCache
+from certiseg.viewer.calibrated import Calibrated
 from certiseg.viewer.choice import Choice, command, number, one_of, parse_choice, role, text, whole
 from certiseg.viewer.compare import Compare
 from certiseg.viewer.guard import Guard
@@ -56,6 +57,7 @@ class Viewer:
         load_model: Callable[[], Segmenter],
         model_options: Sequence[str],
         second: Viewer | None = None,
+        truth: str | None = None,
     ) -> None:
         self.reader = RunReader(folder)
         self.pictures = Pictures(self.reader, root)
@@ -63,7 +65,7 @@ class Viewer:
         self.latest_only = LatestOnly()
         self.model_options = tuple(model_options)
         self.second, self.compare = second, Compare(self, second)
-        self.questions, self.tangible = Questions(self), Tangible(self)
+        self.questions, self.tangible, self.calibrated = Questions(self), Tangible(self), Calibrated(self, truth)
         self._certificates = BoundedCache[Certificate](_KEPT_CERTIFICATES, lambda _: 1)
 
     def certificate(self, choice: Choice) -> Certificate:
@@ -96,7 +98,8 @@ class Viewer:
         return overview(self.reader, self.pictures)
 
     def run(self, request: Request) -> Response:
-        return JSONResponse({**self.overview(), **self.compare.facts(), **self.tangible.facts()})
+        beside = self.compare.facts() | self.tangible.facts() | self.calibrated.facts()
+        return JSONResponse(self.overview() | beside)
 
     def images(self, request: Request) -> Response:
         return JSONResponse(images_of(self.reader, self.compare.images()))
@@ -218,6 +221,7 @@ class Viewer:
             *self.compare.routes(),
             *self.questions.routes(),
             *self.tangible.routes(),
+            *self.calibrated.routes(),
             *([] if self.second is None else [Mount("/second", routes=self.second.routes_of_maps())]),
             Route("/api/certificate", self.download),
             Route("/api/drop", self.upload, methods=["POST"]),
@@ -235,13 +239,14 @@ def make_app(
     root: str | None = None,
     load_model: Callable[[], Segmenter] | None = None,
     model_options: Sequence[str] = (),
+    truth: str | None = None,
     host: str = "127.0.0.1",
     token: str | None = None,
 ) -> Starlette:
     """The application that shows one run folder, or two side by side.
 
     root: where its data set lies, for the photographs. load_model: loads the run's model, for uploads.
-    model_options: the options that choose this model on a command line.
+    model_options: the options that choose this model on a command line. truth: a folder of calibrated sets.
     """
     from certiseg.models.load import load_model as load
 
@@ -253,6 +258,7 @@ def make_app(
         root=root,
         load_model=load_model or (lambda: load(name)),
         model_options=model_options or ("--model", name),
+        truth=truth,
     )
     middleware = [Middleware(Guard, host=host, token=token)]
     if not is_loopback(host):  # on one machine, compressing costs more than it saves

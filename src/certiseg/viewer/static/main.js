@@ -3,6 +3,7 @@
 import { ask, Lane } from "./api.js";
 import { Ask } from "./ask.js";
 import { Banner } from "./banner.js";
+import { Calibrated, NAME as CALIBRATED } from "./calibrated.js";
 import { Classes } from "./classes.js";
 import { Controls, nextLevel } from "./controls.js";
 import { Difference } from "./difference.js";
@@ -27,6 +28,7 @@ import { Tree } from "./tree.js";
 const LAYERS = { label: "vertex", group: "vertex", verdict: "vertex,verdict", radius: "vertex,radius", reason: "vertex,reason" };
 
 const run = await ask("/api/run").catch(unusable);
+if (run.calibrated) PLAIN[CALIBRATED] = "Sets that hold the truth";
 const painter = new Painter(run);
 const list = new ImageList(run, { keeps: (image) => histograms.keeps(image), onDraw: () => table.draw(),
   wrongOf: (image, of) => table.wrongOf(image, promised().method.text, of) });
@@ -42,6 +44,7 @@ const stage = new Stage(byId("stage"), { onPoint: point, onPin: pin, onView: (vi
 const difference = new Difference(run, stage, painter, other);
 const asker = new Ask(run, stage, { words });
 const looker = new Look(run, stage);
+const calibrated = new Calibrated(stage, painter, { words });
 const answers = {};
 let pointed = null;
 let growing = false;
@@ -53,6 +56,7 @@ const lanes = {
   difference: difference.lane,
   ...asker.lanes,
   look: looker.lane,
+  truth: calibrated.lane,
 };
 const dropper = new Dropper(run, { chosen: promised, onGrow: grow, onDone: dropped });
 
@@ -133,6 +137,7 @@ function refresh() {
   press(document.querySelectorAll("[data-layout]"), "layout", state.layout);
   byId("colours").value = state.colours;
   byId("other").value = state.other;
+  calibrated.card();
   byId("pane").value = state.pane;
   byId("pane-label").hidden = state.layout !== "single";
   byId("split-label").hidden = state.layout !== "swipe";
@@ -231,6 +236,10 @@ function warn() {
 }
 
 async function showLabels(pane, which) {
+  if (which === CALIBRATED) {
+    byId("numbers-b").replaceChildren();
+    return calibrated.show();
+  }
   const image = state.image;
   stage.title(pane, pane === "b" ? `B: ${PLAIN[which]}` : PLAIN[which]);
   stage.note(pane, entryOf(image).dropped ? "none for a dropped image" : "");
@@ -281,6 +290,7 @@ function showPin() {
 
 function askPixel() {
   const at = state.pin ?? pointed;
+  calibrated.at(at);
   if (!at || growing) return;
   const ofB = at.pane === "b" && !other.plain && !isMissing();
   const query = ofB ? other.query() : choice();
