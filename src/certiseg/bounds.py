@@ -37,6 +37,8 @@ from certiseg.words import confidence, no_more
 FORMAT_VERSION = 2
 LEVELS = (0.5, 0.8, 0.95)
 """Values of a measure for which a radius is told."""
+OF_BOUNDS = ("tau", "alpha", "test", "radius")
+"""Settings that certificates of pixels have as well."""
 
 
 @dataclass(frozen=True, kw_only=True)

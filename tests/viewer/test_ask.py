@@ -13,6 +13,7 @@ from certiseg.runs.folder import RunFolder
 from certiseg.viewer.app import make_app
 from certiseg.viewer.ask import MOST_BYTES, NO_MAPS, NO_MEASURES
 from tests.viewer.conftest import Client
+from tests.viewer.test_uploads import drop, follow, picture
 from tests.viewer.tiny import make_run, model
 
 BOX = [[4, 3], [20, 3], [20, 15], [4, 15]]
@@ -191,3 +192,21 @@ def test_a_million_corners_are_refused_by_their_size(client):
 def test_questions_of_other_pages_are_refused(client):
     answer = client.http.post("/api/ask", params=client.choice(lane="t", request=1), content=b"{}")
     assert answer.status_code == 403
+
+
+def test_an_upload_is_measured_and_can_be_asked(client, run):
+    begun = drop(client, picture())
+    facts, _ = follow(client, begun.json()["id"])[-1]
+    assert facts["state"] == "done", facts["error"]
+    name = f"dropped/{facts['name']}"
+    stored = cs.load_bounds(run.path / "dropped" / f"{facts['name']}.bounds.npz")
+    assert stored.measures[0].kind == "kept"
+    assert not stored.record.explored
+    assert cs.verify(run.path / "dropped" / f"{facts['name']}.bounds.npz").passed
+    choice = {"image": name, "n": stored.draws.n, "test": "anytime"}
+    assert objects(client, **choice)["role"] == "promise"
+    answer = ask(client, {"kind": "share", "label": "Sky", "corners": BOX}, **choice)
+    assert answer["role"] == "exploration"
+    assert len(answer["bounds"]) == 2
+    again = follow(client, drop(client, picture()).json()["id"])[-1][0]
+    assert objects(client, **{**choice, "image": f"dropped/{again['name']}"})["role"] == "comparison"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.bounds import Bounds, BoundSettings, make_bounds
+from certiseg.bounds import OF_BOUNDS, Bounds, BoundSettings, make_bounds
 from certiseg.certify import settle
 from certiseg.errors import InputError
 from certiseg.measures.files import polygon_mask
@@ -47,7 +47,6 @@ NO_MAPS = (
     "--keep-maps` answers here, and the command below draws anew and promises."
 )
 NO_MEASURES = "Nothing was measured while these votes were drawn: `certiseg evaluate --objects` bounds objects."
-_AT_CHOICE = ("tau", "alpha", "test", "radius")
 
 
 # -- measures that were fixed before the draws --------------------------------------------------------------------
@@ -55,19 +54,19 @@ _AT_CHOICE = ("tau", "alpha", "test", "radius")
 
 def bounds_at(choice: Choice, votes: Votes) -> Bounds:
     """The bounds of the measures of votes at the tau, alpha, test and radius of a choice."""
-    return make_bounds(votes, BoundSettings(**{name: getattr(choice.settings, name) for name in _AT_CHOICE}))
+    return make_bounds(votes, BoundSettings(**{name: getattr(choice.settings, name) for name in OF_BOUNDS}))
 
 
 def role_of(reader: RunReader, choice: Choice, votes: Votes) -> str:
     """What bounds at a choice are: those of the setting that spends alpha, of another one of the run, or neither."""
     settings = settle(choice.settings, votes, reader.tree)
-    here = (votes.sigma, votes.n, *(getattr(settings, name) for name in _AT_CHOICE))
-    fixed = [tuple(each[name] for name in ("sigma", "n", *_AT_CHOICE)) for each in reader.fixed(choice.image, votes)]
+    here = (votes.sigma, votes.n, *(getattr(settings, name) for name in OF_BOUNDS))
+    fixed = [tuple(each[name] for name in ("sigma", "n", *OF_BOUNDS)) for each in reader.fixed(choice.image, votes)]
     return EXPLORATION if here not in fixed else PROMISE if here == fixed[0] else COMPARISON
 
 
 def objects_of(choice: Choice, votes: Votes, role: str) -> dict[str, Any]:
-    """Every object and area that was measured, with its bounds and its outline, the largest first."""
+    """Every object and area that was measured, with its bounds and its outline."""
     if not votes.measures:
         return {"role": None, "rows": [], "why": NO_MEASURES}
     bounds = bounds_at(choice, votes)
@@ -76,13 +75,18 @@ def objects_of(choice: Choice, votes: Votes, role: str) -> dict[str, Any]:
         row = rows.setdefault((measure.name, measure.label), _row(measure))
         row["bounds"][measure.kind] = percent(value)
         row["says"].append(measure.sentence(value))
-    ordered = sorted(rows.values(), key=lambda row: (row["whole"], row["found"], row["pixels"]), reverse=True)
+    ordered = sorted(rows.values(), key=_order)
     drawn = [row for row in ordered if not row["whole"]]
     for row in drawn[:MOST_OUTLINES]:
         row["outline"], row["at"] = _outline(row["region"].mask)
     plain = [{name: value for name, value in row.items() if name != "region"} for row in ordered]
     few = None if bounds.critical is not None else f"{votes.n} draws are too few to bound {len(bounds.lower)} measures"
     return {"role": role, "rows": plain, "why": few, "extent": bounds.extent, "claim": bounds.claim()}
+
+
+def _order(row: dict[str, Any]) -> tuple[int, int]:
+    """Found objects, the whole image, true objects; the largest first."""
+    return 1 if row["whole"] else 0 if row["found"] else 2, -row["pixels"]
 
 
 def _row(measure: Any) -> dict[str, Any]:

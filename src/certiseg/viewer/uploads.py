@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from certiseg.archive import write_atomically
+from certiseg.bounds import OF_BOUNDS, BoundSettings, make_bounds
 from certiseg.certificate import Certificate
 from certiseg.certify import make_certificate
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
 from certiseg.images import Picture, read_stored, shown
 from certiseg.images.values import scaled, with_channels
+from certiseg.measures.questions import Question, kept, objects
 from certiseg.noise import image_key
 from certiseg.planning import require_certifiable
 from certiseg.runs.settings import Setting
@@ -184,11 +186,20 @@ class Uploads:
             **vars(
                 replace(manifest.sampling(upload.setting.sigma), n=upload.setting.n, snapshots=(), seed=upload.seed)
             ),
+            measures=self._questions(),
+            hierarchy=tree,
+            keep_maps=True,
             stop=_UntilCertified(upload, tree),
             stop_every=max(1, upload.setting.n // _UPDATES),
             progress=progress,
         )
         return make_certificate(votes, tree, settings)
+
+    def _questions(self) -> list[Question]:
+        """What is measured: the whole image, and objects as in the run, or those that the hierarchy names."""
+        manifest, tree = self.reader.manifest, self.reader.tree
+        labels = manifest.objects or tree.things
+        return [kept(), *([objects(*labels, least=manifest.least_area)] if labels else [])]
 
     def model(self) -> Segmenter:
         """The run's model, loaded on first use; another one is refused."""
@@ -203,7 +214,7 @@ class Uploads:
         return self._model
 
     def _keep(self, upload: Upload, certificate: Certificate) -> None:
-        """Write the picture, the certificate with its votes, and a summary into the run folder."""
+        """Write picture, summary, bounds and the certificate with its votes into the run folder, the last one last."""
         folder = upload_folder(self.reader)
         with write_atomically(self.reader.inside(folder / f"{upload.name}.png")) as file:
             Image.fromarray(shown(upload.picture)).save(file, "PNG")
@@ -215,6 +226,8 @@ class Uploads:
         summary = {"format_version": 1, **facts, **known}
         with write_atomically(self.reader.inside(folder / f"{upload.name}.json")) as file:
             file.write(json.dumps(summary, indent=1).encode())
+        settings = BoundSettings(**{name: getattr(certificate.settings, name) for name in OF_BOUNDS})
+        make_bounds(certificate.votes, settings).save(self.reader.inside(folder / f"{upload.name}.bounds.npz"))
         certificate.save(self.reader.inside(folder / f"{upload.name}.certificate.npz"))
 
 

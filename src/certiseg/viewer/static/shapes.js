@@ -29,8 +29,10 @@ export class Shapes {
       objects.replaceChildren(...here.flatMap((row, index) => {
         const marked = row === chosen ? " chosen" : "";
         const lines = [svg("path", { class: `casing${marked}`, d: row.outline }), svg("path", { class: `line${marked}`, d: row.outline })];
-        const [x, y] = row.at;
-        return (row.found && index < MOST_NAMES) || marked ? [...lines, svg("text", { x, y }, nameOf(row))] : lines;
+        const [left, y] = row.at;
+        const width = this.stage.size.width;
+        const [x, anchor] = left > 0.75 * width ? [width, "end"] : [left, "start"];
+        return (row.found && index < MOST_NAMES) || marked ? [...lines, svg("text", { x, y, "text-anchor": anchor }, nameOf(row))] : lines;
       }));
     }
   }
