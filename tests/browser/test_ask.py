@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.browser.test_axe import serious_findings
 from tests.viewer import tiny
 
 BOX = "4,3 20,3 20,15 4,15"
@@ -67,13 +68,14 @@ def test_a_box_that_is_drawn_is_bounded_as_exploration(open_page):
     visit.page.locator("#ask-command").click()
     assert "--instances region.json" in visit.page.locator("#words-command").inner_text()
     visit.page.keyboard.press("Escape")
+    assert serious_findings(visit) == []
     visit.page.locator("#ask-kind").select_option("free")
     visit.settle()
     assert "is not labelled" in visit.page.locator("#ask-answer").inner_text()
 
 
 def test_a_polygon_is_clicked_and_an_object_too(open_page):
-    visit = open_page()
+    visit = open_page(color_scheme="dark")
     visit.page.locator("[data-tool=polygon]").click()
     for corner in ((4, 3), (20, 3), (12, 20)):
         visit.page.mouse.click(*at(visit, *corner))
@@ -86,6 +88,7 @@ def test_a_polygon_is_clicked_and_an_object_too(open_page):
     visit.settle()
     assert "in the object of" in visit.page.locator("#ask-answer").inner_text()
     assert visit.page.locator("#inspector").is_hidden()
+    assert serious_findings(visit) == []
 
 
 def test_corners_can_be_typed_and_bad_ones_are_one_sentence(open_page):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from certiseg.render.pictures import SIZE_BANDS, size_colour
+from tests.browser.test_axe import serious_findings
 from tests.viewer import tiny
 
 
@@ -32,6 +33,7 @@ def test_sets_that_hold_the_truth(open_page, data, tmp_path):
     visit.page.locator("#truth-claim").click()
     assert visit.page.locator("#words-text").inner_text() == sets.claim()
     visit.page.keyboard.press("Escape")
+    assert serious_findings(visit) == []
     visit.page.locator("#other").select_option("segcertify")
     visit.settle()
     assert visit.page.locator("#truth").is_hidden()

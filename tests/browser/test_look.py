@@ -5,6 +5,7 @@ import pytest
 
 from certiseg import threats
 from certiseg.images import read_image
+from tests.browser.test_axe import serious_findings
 from tests.viewer import tiny
 
 FOG = threats.fog(0.5)
@@ -47,6 +48,7 @@ class TestFog:
         visit.slide("look-amount", 0.6)
         assert "nothing is promised here" in visit.page.locator("#look-words").inner_text()
         assert visit.page.locator(".stage.beyond").count() == 1
+        assert serious_findings(visit) == []
         visit.slide("tau", 0.9)
         assert "inside what is certified" in visit.page.locator("#look-words").inner_text()
         assert "exploration" in part.get_attribute("class")
@@ -71,7 +73,7 @@ class TestL2:
         return tiny.make_run(tmp_path_factory.mktemp("plain") / "run", data, **settings)
 
     def test_draws_random_and_attacked_images(self, open_page, data):
-        visit = open_page()
+        visit = open_page(color_scheme="dark", viewport={"width": 400, "height": 900})
         visit.wait("document.body.dataset.photo")
         visit.page.locator("[data-look=draw]").click()
         visit.settle()
@@ -94,3 +96,4 @@ class TestL2:
         words = visit.page.locator("#look-words").inner_text()
         assert "inside what is certified" in words
         assert "changes the answer of the model without noise at" in words
+        assert serious_findings(visit) == []

@@ -12,7 +12,7 @@ from PIL import Image
 from certiseg.datasets import Dataset, open_dataset
 from certiseg.datasets.base import Files
 from certiseg.errors import InputError
-from certiseg.images import Picture, open_image, read_pixels, shown
+from certiseg.images import Picture, shown
 from certiseg.noise import image_key
 from certiseg.render.colours import colour_labels
 from certiseg.viewer.cache import BoundedCache
@@ -70,7 +70,8 @@ class Pictures:
 
     def _open(self, name: str) -> Picture:
         if is_upload(name):
-            return open_image(read_pixels(self.reader.inside(self.reader.upload_path(name, ".png"))))
+            path = self.reader.inside(self.reader.uploaded_image(name))
+            return self.reader.upload_certificate(name).votes.open(path)
         if isinstance(self.dataset, str):
             raise NotFound(f"{name}: its photograph must be in the data set, but {self.missing}")
         if name not in self.dataset.names:
