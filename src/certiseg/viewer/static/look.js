@@ -78,6 +78,7 @@ export class Look {
   forget() {
     this.picture = null;
     this.draw = 0;
+    byId("look").hidden = true; // until its photograph is there
     byId("look-amount").value = 0;
     this.take("photo");
   }
@@ -125,7 +126,6 @@ export class Look {
       `${(100 * answer.changed).toFixed(1)} % of the pixels; certified are its answers under noise.`;
     this.say(`${answer.words}${answer.inside === null ? "" : `; ${where[answer.inside]}`}.${changed}`);
     this.beyond(answer.inside === false);
-    document.body.dataset.look = `${this.what} ${this.amount}`;
   }
 
   async search() {
