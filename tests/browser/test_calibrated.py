@@ -21,7 +21,7 @@ def test_sets_that_hold_the_truth(open_page, data, tmp_path):
     visit = open_page()
     assert visit.page.locator("#truth").is_hidden()
     visit.page.locator("#other").select_option("calibrated")
-    visit.wait("document.querySelector('#truth-words').textContent.includes('Risk')")
+    visit.wait("document.querySelector('#truth-words').textContent.includes('With probability at least 0.9')")
     band = np.searchsorted([low for low, _ in SIZE_BANDS], sets.size, side="right") - 1
     colours = np.array([size_colour(k) for k in range(len(SIZE_BANDS))])[band]
     np.testing.assert_array_equal(visit.pixels("b")[..., :3], colours)
@@ -42,7 +42,7 @@ def test_sets_that_hold_the_truth(open_page, data, tmp_path):
 def test_an_image_without_sets_says_so(open_page):
     visit = open_page()
     visit.page.locator("#other").select_option("calibrated")
-    visit.wait("document.querySelector('#truth-words').textContent.includes('Risk')")
+    visit.wait("document.querySelector('#truth-words').textContent.includes('With probability at least 0.9')")
     visit.page.evaluate("certiseg.change({ image: 'scene 1', pin: null, view: null })")
     visit.wait("document.querySelector('#truth-role').textContent === 'None for this image'")
     assert "no calibrated sets" in visit.page.locator("#truth-words").inner_text()

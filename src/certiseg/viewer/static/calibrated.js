@@ -35,8 +35,10 @@ export class Calibrated {
     byId("truth-role").className = `chip ${answer.role}`;
     byId("truth-role").textContent = ROLES[answer.role];
     const held = answer.held === null ? "" : ` In this image they hold it at ${percent(answer.held)}.`;
-    byId("truth-words").textContent = `Risk ${answer.risk}: for such images, the sets hold the true class of ` +
-      `${percent(answer.pixels, 0)} of the labelled pixels.${held} One class: ${percent(answer.singletons)}.`;
+    const exact = (value) => Number(value.toFixed(6));
+    byId("truth-words").textContent = `With probability at least ${exact(1 - answer.risk)}, over calibration images, image and ` +
+      `noise, the sets hold the true class of at least ${exact(100 * answer.pixels)} % of an image's labelled pixels.${held} ` +
+      `One class: ${percent(answer.singletons)}.`;
     byId("truth-legend").replaceChildren(...answer.legend.map(({ colour, words, share }) =>
       make("span", { class: "entry" }, [swatch(colour), make("span", { text: `${words} ${percent(share)}` })])));
     byId("truth-claim").hidden = false;
