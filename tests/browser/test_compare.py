@@ -132,6 +132,9 @@ def test_the_table_is_worst_first_leads_to_the_image_and_is_saved(open_page, run
     assert {row["class"]: int(row["wrong"]) for row in mine} == {
         run.manifest.tree.classes[c]: counts[c] for c in np.unique(run.label("scene 1")) if c != 255
     }
+    visit.page.keyboard.press("ArrowRight")
+    visit.settle()
+    assert set(visit.page.locator("#table-rows tr[aria-current] th").all_inner_texts()) == {"scene 1"}
     row = visit.page.locator("#table-rows tr", has_text="scene 2").filter(has_text="SegCertify").first
     leaf = run.manifest.tree.id(row.locator("td").first.inner_text())
     row.locator("button").click()

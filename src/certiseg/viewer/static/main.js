@@ -120,6 +120,7 @@ function go(image, method, of) {
 async function openImage() {
   const entry = entryOf(state.image);
   list.mark();
+  table.mark();
   growing = false;
   asker.forget();
   looker.forget();

@@ -68,6 +68,14 @@ export class Table {
       "setting is the promise, all else a comparison from the same draws.";
   }
 
+  // The rows of the image that is shown.
+  mark() {
+    for (const row of byId("table-rows").children) {
+      if (row.dataset.image === state.image) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    }
+  }
+
   className(id) {
     return id === TOGETHER ? "all classes" : this.told.classes[id];
   }
@@ -78,7 +86,7 @@ export class Table {
     const name = this.told.images[image];
     const link = make("button", { type: "button", class: "plain", text: name, title: `show ${name}`,
       onclick: () => this.go(name, method, id === TOGETHER ? null : id) });
-    return make("tr", { "aria-current": name === state.image ? "true" : null }, [make("th", { scope: "row" }, [link]),
+    return make("tr", { "data-image": name, "aria-current": name === state.image ? "true" : null }, [make("th", { scope: "row" }, [link]),
       make("td", { class: "name", text: this.className(id) }), make("td", { class: "name method", text: method.name }), ...shareCells(...counts)]);
   }
 
