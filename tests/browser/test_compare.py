@@ -202,6 +202,8 @@ def test_two_methods_of_one_run_differ_too(open_page, run):
     assert not visit.page.locator(".pane-difference").is_visible()
     visit.page.keyboard.press("d")
     visit.settle()
+    assert visit.page.locator(".pane-difference").is_visible()
+    assert not visit.page.locator(".pane-truth").is_visible()
     codes = difference_map(expected(run), expected(run, method="segcertify"))
     np.testing.assert_array_equal((visit.pixels("difference")[..., :3] == palette_of(6)).all(axis=-1), codes == 6)
     assert (codes == 6).any()

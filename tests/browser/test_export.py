@@ -48,6 +48,7 @@ def test_an_svg_says_what_it_is(open_page, run):
     assert "agree with the noise-free prediction" in told
     assert "certified and wrong" in told
     assert f"abstained {certificate.abstain_rate * 100:.1f} %" in told
+    assert all(entry in told for entry in visit.page.locator("#legend .entry").all_inner_texts())
     shown = image_of(svg)
     rows = ((np.arange(24) + 0.5) * shown.shape[0] / 24).astype(int)
     columns = ((np.arange(32) + 0.5) * shown.shape[1] / 32).astype(int)
@@ -75,7 +76,8 @@ def test_a_png_has_the_map_and_its_legend(open_page):
     shown = np.array(Image.open(io.BytesIO(saved(visit, "a", "png"))).convert("RGB"))
     assert shown.shape[1] == 960
     colours = {tuple(colour) for colour in visit.pixels()[..., :3].reshape(-1, 3)}
-    below = shown[-200:].reshape(-1, 3)
+    ends = np.flatnonzero((shown[:, 930] != 255).any(axis=-1))[-1]  # of the map: no legend reaches as far to the right
+    below = shown[ends + 1 :].reshape(-1, 3)
     seen = {tuple(colour) for colour in np.unique(shown.reshape(-1, 3), axis=0)}
     assert colours <= seen
     assert any(tuple(colour) in colours - {(255, 255, 255)} for colour in np.unique(below, axis=0))  # the legend
