@@ -113,7 +113,8 @@ def finished(tmp_path_factory):
     return folder
 
 
-def test_one_pass_per_sigma_serves_every_setting_and_method(tmp_path):
+def test_one_pass_per_sigma_serves_every_setting_and_method(tmp_path, monkeypatch):
+    monkeypatch.setattr("certiseg.runs.local.CHECKPOINT_SECONDS", 1e9)  # a task that goes on looks at the model anew
     images = Images(2)
     manifest, model = make_manifest(images)
     progress = Progress()
