@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 import certiseg as cs
-from certiseg import noise, sampling
+from certiseg import drawing, noise
 from certiseg.noise import NoiseStream, noise_stream
 from certiseg.stats import nested
 from certiseg.stats.anytime import AnytimeTest
@@ -101,8 +101,8 @@ def _same_noise(scene: Scene, rng: np.random.Generator) -> Sampled:
 
 @contextmanager
 def _shared_noise() -> Iterator[None]:
-    own = noise.standard_normal
-    with patch.object(noise, "standard_normal", lambda stream, draw, shape: own(stream, draw // 4, shape)):
+    own = noise.add_noise
+    with patch.object(noise, "add_noise", lambda stream, draw, *images: own(stream, draw // 4, *images)):
         yield
 
 
@@ -240,7 +240,7 @@ def _one_stage() -> Iterator[None]:
     def stream(*, seed: int, image_key: str, stage: Any) -> NoiseStream:
         return noise_stream(seed=seed, image_key=image_key, stage="estimation")
 
-    with patch.object(sampling, "noise_stream", stream):
+    with patch.object(drawing, "noise_stream", stream):
         yield
 
 

@@ -204,7 +204,7 @@ def test_stopping_by_looking_keeps_a_valid_certificate(gated, run):
     facts, _ = follow(client, number)[-1]
     path = run.path / "dropped" / f"{facts['name']}.certificate.npz"
     stored = cs.load_certificate(path)
-    assert 40 <= stored.votes.n < 100
+    assert 35 <= stored.votes.n < 100  # 40 where the wish comes after the look at 35
     assert cs.verify(path).passed
 
 
