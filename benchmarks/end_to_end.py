@@ -29,7 +29,7 @@ from certiseg.models.segmenter import as_batch
 from certiseg.stopping import ASKED_EVERY, UndecidedRule
 
 CAMVID = Path(__file__).parents[2] / "shared/data/camvid"
-IMAGE, MOST, N0, SHARE = 60, 1000, 10, 0.03
+IMAGE, MOST, N0, SHARE = 60, 1000, 10, 0.02
 TIMED = 20
 """One of so many published draws is timed."""
 

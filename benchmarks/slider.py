@@ -19,7 +19,7 @@ from certiseg.viewer.app import make_app
 from streets import CLASSES, street
 from tests.browser.conftest import Visit, chromium, serving
 
-SIZES = {(360, 480): 50.0, (1024, 2048): 250.0}
+SIZES = {(360, 480): 50.0, (1024, 2048): 150.0}
 KEYS = {"1": "segcertify", "2": "level", "3": "adaptive", "4": "nested", "5": "sets"}
 TAUS = [0.5 + 0.01 * step for step in range(1, 40)]
 

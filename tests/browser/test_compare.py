@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from certiseg.render.colours import palette
+from certiseg.render.verdict import VERDICTS, verdict_map
 from certiseg.viewer.app import make_app
 from certiseg.viewer.difference import DIFFERENCES, difference_map
 from certiseg.viewer.pixel import why
-from certiseg.viewer.verdict import VERDICTS, verdict_map
 from certiseg.words import LOW_AGREEMENT
 from tests.browser.conftest import serving
 from tests.browser.test_axe import serious_findings

@@ -13,11 +13,9 @@ from certiseg.analysis.drawing import method_name
 from certiseg.analysis.images import ImageScores, by_gain, image_scores
 from certiseg.analysis.pieces import main_methods
 from certiseg.certificate import Certificate
-from certiseg.hierarchy import ROOT, VOID, Hierarchy
+from certiseg.hierarchy import ROOT, Hierarchy
 from certiseg.render.colours import (
     ABSTAIN_COLOUR,
-    BLUE,
-    RED,
     ROOT_COLOUR,
     VOID_COLOUR,
     Colours,
@@ -26,6 +24,7 @@ from certiseg.render.colours import (
     from_hex,
 )
 from certiseg.render.groups import SEVERAL, groups_of
+from certiseg.render.verdict import VERDICTS, colour_verdicts
 from certiseg.report.page import Chip, map_uri, part, photograph_uri, vertex_chip
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.pooling import BASELINE, ScoredRun
@@ -101,7 +100,7 @@ def legend(tree: Hierarchy, seen: set[int], colours: Colours) -> list[Chip]:
     if ROOT in seen:
         chips.append(Chip(ROOT_COLOUR, "set under no vertex", "set under no vertex"))
     chips.append(Chip(VOID_COLOUR, "void", "void"))
-    return [*chips, *(Chip(from_hex(colour), words, words) for colour, words in VERDICTS)]
+    return [*chips, *(Chip(from_hex(each.colour), each.words, each.words) for each in VERDICTS if each.colour)]
 
 
 def _extremes(ordered: Sequence[ImageScores], most: int) -> list[ImageScores]:
@@ -133,7 +132,9 @@ class _Maps:
             certificate = self.folder.certificate(self.image.name, self.setting, method)
             yield self._certified(certificate, method, more=place > 0)
             if place == 0:
-                yield ShownMap(map_uri(_verdict(certificate, label)), "right or wrong", "blue: right, orange: wrong")
+                yield ShownMap(
+                    map_uri(colour_verdicts(certificate, label)), "right or wrong", "blue: right, orange: wrong"
+                )
 
     def _labels(self, label: NDArray[np.integer], title: str, text: str = "") -> ShownMap:
         tree = self.folder.manifest.tree
@@ -149,14 +150,3 @@ class _Maps:
         title = f"{method_name(method)} ({self.folder.manifest.role(method, self.setting)})"
         painted = colour_vertices(certificate.vertex, tree, colours=self.colours)
         return ShownMap(map_uri(painted), title, f"{image.words(method)}{gain}{warning}", more)
-
-
-VERDICTS = ((BLUE, "certified and right"), (RED, "certified and wrong"))
-
-
-def _verdict(certificate: Certificate, label: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """(H, W, 3): certified and right, certified and wrong, abstained, void."""
-    known = label != VOID
-    right = certificate.holds(np.where(known, label, 0))
-    codes = np.where(known, np.where(certificate.abstained, 2, np.where(right, 0, 1)), 3)
-    return np.array([*(from_hex(colour) for colour, _ in VERDICTS), ABSTAIN_COLOUR, VOID_COLOUR], np.uint8)[codes]

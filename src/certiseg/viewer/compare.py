@@ -10,12 +10,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from certiseg.errors import InputError
+from certiseg.render.verdict import VERDICTS
 from certiseg.runs.settings import Setting
 from certiseg.viewer import layers
 from certiseg.viewer.cache import BoundedCache
 from certiseg.viewer.choice import number, one_of, parse_choice, whole
 from certiseg.viewer.difference import DIFFERENCES, difference_map, joint_role, shares
-from certiseg.viewer.verdict import VERDICTS, table
+from certiseg.viewer.verdict import table
 
 if TYPE_CHECKING:
     from certiseg.viewer.app import Viewer

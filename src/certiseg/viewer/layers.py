@@ -19,10 +19,11 @@ from starlette.responses import Response
 from certiseg.analysis.drawing import method_name
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
+from certiseg.render.verdict import verdict_map
 from certiseg.scores import scores_of, sum_pixels
 from certiseg.viewer.choice import method_text
 from certiseg.viewer.reasons import reason_map
-from certiseg.viewer.verdict import by_class, verdict_map
+from certiseg.viewer.verdict import by_class
 from certiseg.words import LOW_AGREEMENT, agreement_words
 
 if TYPE_CHECKING:
