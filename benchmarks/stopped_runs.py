@@ -1,6 +1,6 @@
 """Forward passes that `evaluate --stop-undecided` spares on CamVid, and the certified pixels that it keeps.
 
-python -m benchmarks.stopped_runs [--images 30] [--share 0.02] [--out runs/stopped] [--root ../shared/data/camvid]
+python -m benchmarks.stopped_runs [--images 17] [--share 0.02] [--out runs/stopped] [--root ../shared/data/camvid]
 
 Two runs of `nested`, one with n = 1000 and the fixed test, one that stops; both are resumable, and figures are read
 from their files. The images are every seventh one of the test split from the fifth on; the share was chosen on others.
@@ -56,7 +56,7 @@ def figures(fixed: Run, stopped: Run) -> list[Figure]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stopped_runs", description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=int, default=30, metavar="N")
+    parser.add_argument("--images", type=int, default=17, metavar="N")
     parser.add_argument("--share", type=float, default=0.02, help="of undecided pixels (default: 0.02)")
     parser.add_argument("--backend", default="openvino", help="of both runs (default: openvino)")
     parser.add_argument("--out", type=Path, default=Path("runs/stopped"), metavar="DIR", help="where the runs are kept")

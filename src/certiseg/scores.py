@@ -244,6 +244,14 @@ def divided(part: Any, whole: Any) -> NDArray[np.float64]:
     return found
 
 
+def verdict_map(certificate: Certificate, truth: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """(H, W): 1 certified and right, 2 certified and wrong, 3 abstained; 0 where the truth is void or not tested."""
+    known = truth != VOID if certificate.region is None else (truth != VOID) & certificate.region
+    right = certificate.holds(np.where(known, truth, 0))
+    codes = np.where(certificate.abstained, 3, np.where(right, 1, 2))
+    return np.where(known, codes, 0).astype(np.uint8)
+
+
 def boundary(label: NDArray[np.integer], *, margin: int = 10, paper_compatible: bool = False) -> NDArray[np.bool_]:
     """(H, W): pixels with another label in the (2 * margin + 1)^2 window around them.
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from certiseg.render.colours import palette
-from certiseg.render.verdict import VERDICTS, verdict_map
+from certiseg.render.verdict import VERDICTS
+from certiseg.scores import verdict_map
 from certiseg.viewer.app import make_app
 from certiseg.viewer.difference import DIFFERENCES, difference_map
 from certiseg.viewer.pixel import why

@@ -8,8 +8,8 @@ import pytest
 import certiseg as cs
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
-from certiseg.render.verdict import verdict_map
 from certiseg.runs.folder import RunFolder
+from certiseg.scores import verdict_map
 from certiseg.viewer.app import make_app
 from certiseg.viewer.difference import difference_map
 from tests.viewer import tiny

@@ -29,6 +29,7 @@ from certiseg.report.page import Chip, map_uri, part, photograph_uri, vertex_chi
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.pooling import BASELINE, ScoredRun
 from certiseg.runs.settings import Setting
+from certiseg.scores import verdict_map
 from certiseg.words import LOW_AGREEMENT
 
 Photographs = Callable[[str], NDArray[np.uint8] | None]
@@ -133,7 +134,9 @@ class _Maps:
             yield self._certified(certificate, method, more=place > 0)
             if place == 0:
                 yield ShownMap(
-                    map_uri(colour_verdicts(certificate, label)), "right or wrong", "blue: right, orange: wrong"
+                    map_uri(colour_verdicts(verdict_map(certificate, label))),
+                    "right or wrong",
+                    "blue: right, orange: wrong",
                 )
 
     def _labels(self, label: NDArray[np.integer], title: str, text: str = "") -> ShownMap:

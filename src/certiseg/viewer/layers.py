@@ -19,8 +19,7 @@ from starlette.responses import Response
 from certiseg.analysis.drawing import method_name
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
-from certiseg.render.verdict import verdict_map
-from certiseg.scores import scores_of, sum_pixels
+from certiseg.scores import scores_of, sum_pixels, verdict_map
 from certiseg.viewer.choice import method_text
 from certiseg.viewer.reasons import reason_map
 from certiseg.viewer.verdict import by_class
