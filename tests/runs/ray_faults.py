@@ -157,7 +157,7 @@ def test_a_killed_driver_goes_on_with_the_ranges_it_had(cluster, expected, tmp_p
     seen = []
     engine = run(cluster, tmp_path / "run", slow, watch=lambda _, draws: seen.append(draws), draws_per_task=20)
     assert 0 < sum(engine.places.values()) < DRAWS
-    assert sum(seen) == DRAWS
+    assert sum(seen) == sum(engine.places.values())  # what was found is not drawn again
     assert hashes(tmp_path / "run") == expected
 
 
