@@ -34,10 +34,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         split(args.write)
     print(machine(), file=sys.stderr if args.json else sys.stdout)
     if args.quick:
-        rows = rows_of(import_module("benchmarks.quick").measure())
-        _show(rows, as_json=args.json)
-        return int(not all(row.met for row in rows))
+        return _quick(as_json=args.json)
     return _measure(args)
+
+
+def _quick(*, as_json: bool) -> int:
+    """The small check; where an aim is missed, all is measured twice more and judged on the median: machines hiccup."""
+    measure = import_module("benchmarks.quick").measure
+    figures = measure()
+    if not all(row.met for row in rows_of(figures)):
+        figures += measure() + measure()
+    rows = rows_of(figures)
+    _show(rows, as_json=as_json)
+    return int(not all(row.met for row in rows))
 
 
 def _parser() -> argparse.ArgumentParser:
