@@ -163,3 +163,74 @@ def test_labels_in_parts_are_those_of_the_whole(
         patch.setattr(threads, "_PIXELS_PER_THREAD", 1)
         labels_of_scores(scores, places, found)
     np.testing.assert_array_equal(found, whole)
+
+
+class Reentrant:
+    """A model that several threads may ask at once; it notes who did, and on how many threads."""
+
+    reentrant = True
+
+    def __init__(self) -> None:
+        self.network = TinyNet().eval()
+        self.asked: list[tuple[threading.Thread, int]] = []
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        self.asked.append((threading.current_thread(), torch.get_num_threads()))
+        time.sleep(0.003)
+        return self.network(images)
+
+
+@pytest.fixture
+def two_threads() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("case", CASES)
+def test_votes_do_not_depend_on_lanes(case: str) -> None:
+    model = Reentrant()
+    lanes, one = (
+        cs.sample(cs.Segmenter(asked), picture(), n0=4, n=37, seed=3, threads=threads, **CASES[case])
+        for asked, threads in ((model, None), (model.network, 1))
+    )
+    assert len({thread for thread, _ in model.asked}) > 1, "several threads ask"
+    assert {threads for _, threads in model.asked} == {1}, "each with its share"
+    assert lanes.provenance["threads"] == 1
+    for name in ("counts", "ranking", "gap"):
+        np.testing.assert_array_equal(getattr(lanes, name), getattr(one, name))
+    assert torch.get_num_threads() == 2
+    if one.record is not None:
+        assert lanes.record is not None
+        assert lanes.record.maps == one.record.maps
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_lanes_need_a_model_that_allows_them_and_draws_enough() -> None:
+    for model, options, expected in (
+        (Reentrant(), {"n": 40}, 1),
+        (Reentrant(), {"n": 40, "threads": 2}, 2),
+        (Reentrant(), {"n": 10}, 2),
+        (TinyNet(), {"n": 40}, 2),
+    ):
+        votes = cs.sample(cs.Segmenter(model), picture(), sigma=0.2, n0=2, **options)
+        assert votes.provenance["threads"] == expected
+    for wrong in (0, -1, 1.5, True):
+        with pytest.raises(InputError, match="threads must be a whole number from 1"):
+            cs.sample(cs.Segmenter(TinyNet()), picture(), sigma=0.2, n0=2, n=10, threads=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_what_goes_wrong_in_a_lane_ends_all_of_them() -> None:
+    model, calls = Reentrant(), []
+
+    def fails(images: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return model(images) * (float("nan") if len(calls) == 9 else 1)
+
+    fails.reentrant = True  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=r"finite scores.*\((selection|estimation) draw \d+\)"):
+        cs.sample(cs.Segmenter(fails), picture(), sigma=0.2, n0=4, n=100)
+    assert len(calls) < 60, "the other lane ends after its batch, far from the 106 calls of all draws"

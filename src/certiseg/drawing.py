@@ -1,12 +1,15 @@
-"""Noisy images and what the model says about them, batch by batch; noise is made beside the model where a core is free.
+"""Noisy images and what the model says about them, batch by batch.
 
-Noise and counts do not depend on who makes them or when, so a thread more changes no vote.
+Noise is made beside the model where it leaves a core free. A model that several threads may ask at once is asked in
+lanes: each makes the noise of its draws, asks, and reads the answer, on a share of the threads, which is faster than
+all threads for one call. Noise and counts do not depend on who makes them or when, so neither changes a vote.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -17,7 +20,7 @@ from torch import Tensor
 
 from certiseg import on_device
 from certiseg.errors import InputError
-from certiseg.kernels.threads import ahead, core_is_free
+from certiseg.kernels.threads import ahead, core_is_free, in_lanes
 from certiseg.models.segmenter import Segmenter, as_batch
 from certiseg.noise import noise_stream, perturbation
 from certiseg.noise.along_threat import moved_images
@@ -28,13 +31,57 @@ if TYPE_CHECKING:
     from certiseg.models.outputs import Answers
 
 _MOST_BESIDE = 1 << 26
-"""Bytes of a batch above which noise is not made ahead: it takes memory for one more."""
+"""Bytes of a batch above which noise is not made ahead, nor in lanes: each takes memory for one more."""
+_MOST_LANES = 8
+_DRAWS_PER_LANE = 8
+"""With fewer, the call without noise, which has no lane beside it, would cost more than lanes save."""
+
+
+def threads_of_a_call(segmenter: Segmenter, batch_bytes: int, draws: int) -> int:
+    """On how many threads the model runs: all that torch has, or one lane's share of them."""
+    whole = torch.get_num_threads()
+    lanes = min(whole, _MOST_LANES, draws // _DRAWS_PER_LANE, _MOST_BESIDE // batch_bytes)
+    return whole // lanes if segmenter.reentrant and segmenter.device.type == "cpu" and lanes > 1 else whole
 
 
 def works_beside(partial: PartialVotes) -> bool:
     """Whether noise and counts are made while the model runs: it must leave a core free, and batches be small."""
     batch = 4 * partial.settings.batch_size * partial.size[0] * partial.size[1] * int(partial.model.get("channels", 3))
     return batch <= _MOST_BESIDE and core_is_free(torch.get_num_threads())
+
+
+def ask_in_lanes(
+    segmenter: Segmenter,
+    pixels: NDArray[np.float32],
+    partial: PartialVotes,
+    stage: Stage,
+    draws: list[int],
+    *,
+    lanes: int,
+    take: Callable[[list[int], Answers], None],
+) -> None:
+    """Batches of draws on so many threads at once; take(batch, scores) is called on each of them.
+
+    What goes wrong in one lane, or interrupts this one, ends the others after their batch.
+    """
+    batches, guard, threads = iter(_batches(partial, draws)), threading.Lock(), torch.get_num_threads()
+
+    def lane() -> None:
+        torch.set_num_threads(threads)  # OpenMP counts them per thread
+        inputs = _inputs(pixels, partial.settings, partial.key, stage, segmenter.device, buffers=1)
+        try:
+            while True:
+                with guard:
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                take(batch, _asked(segmenter, inputs(_filled(partial, batch)), stage, batch))
+        except BaseException:
+            with guard:
+                list(batches)
+            raise
+
+    in_lanes(lane, lanes)
 
 
 def answers(
@@ -51,17 +98,29 @@ def answers(
     beside: the noise of the next batch is made while the model runs, and an answer may be read while the next is made,
         so it is copied: a model may use the same memory for all its answers, or that of the image.
     """
-    size = partial.settings.batch_size
     inputs = _inputs(pixels, partial.settings, partial.key, stage, segmenter.device, buffers=2 if beside else 1)
-    batches = [draws[begin : begin + size] for begin in range(0, len(draws), size)]
-    images = (inputs(batch + batch[:1] * (size - len(batch))) for batch in batches)
+    batches = _batches(partial, draws)
+    images = (inputs(_filled(partial, batch)) for batch in batches)
     for batch, noisy in zip(batches, ahead(images) if beside else images, strict=True):
-        try:
-            scores = segmenter(noisy)
-        except InputError as error:
-            raise InputError(f"{error} ({stage} draw {batch[0]})") from None
-        scores = scores.take(len(batch))
+        scores = _asked(segmenter, noisy, stage, batch)
         yield batch, scores.copied() if beside else scores
+
+
+def _batches(partial: PartialVotes, draws: list[int]) -> list[list[int]]:
+    size = partial.settings.batch_size
+    return [draws[begin : begin + size] for begin in range(0, len(draws), size)]
+
+
+def _filled(partial: PartialVotes, batch: list[int]) -> list[int]:
+    """A last incomplete batch filled up, so that every call of the model has the same size."""
+    return batch + batch[:1] * (partial.settings.batch_size - len(batch))
+
+
+def _asked(segmenter: Segmenter, noisy: Tensor, stage: Stage, batch: list[int]) -> Answers:
+    try:
+        return segmenter(noisy).take(len(batch))
+    except InputError as error:
+        raise InputError(f"{error} ({stage} draw {batch[0]})") from None
 
 
 def _inputs(

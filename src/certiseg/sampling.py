@@ -12,9 +12,10 @@ restarts change nothing. Memory does not grow with n, and no scores are kept.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from certiseg import __version__, on_device
-from certiseg.drawing import answers, works_beside
+from certiseg.drawing import answers, ask_in_lanes, threads_of_a_call, works_beside
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
 from certiseg.images import BYTES, ImageLike, open_image
@@ -32,12 +33,12 @@ from certiseg.kernels.counts import rank_classes
 from certiseg.kernels.threads import aside
 from certiseg.measures.measure import Measure
 from certiseg.measures.questions import Question, resolve, scene_of
-from certiseg.models.device import move
+from certiseg.models.device import limited_threads, move
 from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
 from certiseg.noise import image_key
 from certiseg.partial_votes import PartialVotes, load_partial_votes
 from certiseg.probing import noise_free, probe_of
-from certiseg.settings import SamplingSettings, Stage, takes
+from certiseg.settings import SamplingSettings, Stage, is_whole, takes
 from certiseg.threats.anchors import place_anchors
 from certiseg.votes import AnchorVotes, Votes, class_type, image_facts
 
@@ -71,6 +72,7 @@ def sample(
     progress: Callable[[int], None] | None = None,
     values: Sequence[Any] | None = None,
     device: str | None = None,
+    threads: int | None = None,
     **settings: Any,
 ) -> Votes:
     """Votes of a model on one image: n0 selection draws, then n estimation draws, each with its own noise.
@@ -93,6 +95,8 @@ def sample(
     values: the numbers that 0 and 1 stand for in the image, (low, high), or one such pair per channel (default: 0..255
         of 8 bits, 0..65535 of 16 bits, 0..1 of floats). sigma and R are in units of that range.
     device: where a torch model runs: cpu, cuda, cuda:1, ... (default: where it is).
+    threads: of one call of the model, on which its sums may depend; recorded (default: all that torch has, or a part
+        of them where several calls can run side by side, which is faster).
     """
     segmenter = as_segmenter(model) if device is None else move(as_segmenter(model), device)
     picture = open_image(image, values=values, channels=segmenter.settings.channels)
@@ -101,10 +105,16 @@ def sample(
     asked = SamplingSettings(sigma=sigma, batch_size=batch, snapshots=tuple(sorted(set(snapshots))), **settings)
     if up_to is not None:
         asked = replace(asked, anchors=place_anchors(asked.threat, up_to, tau=tau, radius=radius, sigma=sigma))
-    partial = start(segmenter, pixels, asked, picture.values)
+    if threads is not None and not (is_whole(threads) and threads >= 1):
+        raise InputError(f"threads must be a whole number from 1, got {threads!r}")
+    whole = torch.get_num_threads()
+    draws = asked.draws("selection") + asked.draws("estimation")
+    with limited_threads(threads or threads_of_a_call(segmenter, asked.batch_size * pixels.nbytes, draws)):
+        partial = start(segmenter, pixels, asked, picture.values)
     sampler = _Sampler(segmenter, pixels, partial, checkpoint, progress or (lambda _: None))
     sampler.resume()
     with settled(sampler.partial):
+        sampler.lanes = whole // torch.get_num_threads() if segmenter.reentrant else 1
         sampler.draw("selection", asked.draws("selection"))
         ask(sampler.partial, segmenter, measures, hierarchy, keep_maps=keep_maps)
         made = sampler.draw_until(stop, stop_every)
@@ -165,40 +175,59 @@ def draw(
     stage: Stage,
     draws: list[int],
     *,
+    lanes: int = 1,
     each: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Make the given draws of one stage and add them to the partial votes.
 
     Every call of the model has the same batch size (a last incomplete batch is filled up and the rest dropped), so
-    that what a draw gives cannot depend on how the draws were split. each(k) is called after k more draws.
+    that what a draw gives cannot depend on how the draws were split. lanes: calls of the model at once, for one that
+    allows it. each(k) is called after k more draws.
     """
     tally = on_device.tally_of(partial, segmenter.device) if on_device.serves(segmenter.device) else None
-    buffered: list[NDArray[np.integer]] = []
-    pending: list[int] = []
+    incoming = _Incoming(stage, partial, tally, each)
+    if lanes > 1 and tally is None:
+        ask_in_lanes(segmenter, pixels, partial, stage, draws, lanes=lanes, take=incoming.add)
+    else:
+        beside = tally is None and works_beside(partial)
+        with aside() if beside else contextlib.nullcontext(_at_once) as run:
+            for batch, scores in answers(segmenter, pixels, partial, stage, draws, beside=beside):
+                run(incoming.add, batch, scores)
+    incoming.count()
 
-    def add(batch: list[int], scores: Answers) -> None:
-        if stage == "selection":
-            (tally or partial).add_selection(batch, scores)
-        elif tally is not None and tally.takes(partial.record):
-            tally.add_estimation(batch, scores)
-        else:
-            buffered.append(scores.labels())
-            pending.extend(batch)
-            if len(pending) >= _BUFFERED_DRAWS:
-                count()
 
-    def count() -> None:
-        partial.add_estimation(pending, np.concatenate(buffered))
-        buffered.clear()
-        pending.clear()
+@dataclass
+class _Incoming:
+    """Answers on their way into partial votes, from any thread; label maps are counted several at once."""
 
-    beside = tally is None and works_beside(partial)
-    with aside() if beside else contextlib.nullcontext(_at_once) as run:
-        for batch, scores in answers(segmenter, pixels, partial, stage, draws, beside=beside):
-            run(add, batch, scores)
-            each(len(batch))
-    if pending:
-        count()
+    stage: Stage
+    partial: PartialVotes
+    tally: on_device.Tally | None
+    each: Callable[[int], None]
+    draws: list[int] = field(default_factory=list)
+    maps: list[NDArray[np.integer]] = field(default_factory=list)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, batch: list[int], scores: Answers) -> None:
+        away = self.stage == "estimation" and self.tally is not None and self.tally.takes(self.partial.record)
+        labels = scores.labels() if self.stage == "estimation" and not away else None
+        with self.guard:
+            if labels is not None:
+                self.maps.append(labels)
+                self.draws.extend(batch)
+            elif away and self.tally is not None:
+                self.tally.add_estimation(batch, scores)
+            else:
+                (self.tally or self.partial).add_selection(batch, scores)
+            if len(self.draws) >= _BUFFERED_DRAWS:
+                self.count()
+            self.each(len(batch))
+
+    def count(self) -> None:
+        if self.draws:
+            self.partial.add_estimation(self.draws, np.concatenate(self.maps))
+        self.draws.clear()
+        self.maps.clear()
 
 
 def _at_once(task: Callable[..., None], *arguments: Any) -> None:
@@ -217,6 +246,7 @@ class _Sampler:
     partial: PartialVotes
     checkpoint: str | Path | None
     progress: Callable[[int], None]
+    lanes: int = 1
     saved: float = 0.0
 
     def resume(self) -> None:
@@ -237,10 +267,10 @@ class _Sampler:
     def draw(self, stage: Stage, upto: int) -> None:
         """Make the missing draws of a stage below `upto`."""
         missing = self.partial.missing(stage, upto)
-        slice_size = 16 * self.partial.settings.batch_size
-        for begin in range(0, len(missing), slice_size):
-            slice_ = missing[begin : begin + slice_size]
-            draw(self.segmenter, self.pixels, self.partial, stage, slice_, each=self.progress)
+        per_slice = len(missing) if self.checkpoint is None else 16 * self.lanes * self.partial.settings.batch_size
+        for begin in range(0, len(missing), per_slice or 1):
+            slice_ = missing[begin : begin + per_slice]
+            draw(self.segmenter, self.pixels, self.partial, stage, slice_, lanes=self.lanes, each=self.progress)
             if self.checkpoint is not None and time.monotonic() - self.saved > _CHECKPOINT_SECONDS:
                 self.partial.save(self.checkpoint)
                 self.saved = time.monotonic()

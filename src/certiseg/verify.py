@@ -515,8 +515,6 @@ def _redraw(
     **options: Any,
 ) -> Votes:
     """Draw the noise again from the seed, as the votes say they were drawn."""
-    import torch
-
     from certiseg.models.backends import BACKENDS, with_backend
     from certiseg.noise import image_key
     from certiseg.sampling import sample
@@ -531,8 +529,6 @@ def _redraw(
     values, channels = recorded.get("values"), recorded.get("channels", 3)
     if image_key(read_image(image, values=values, channels=channels)) != votes_meta["image_key"]:
         raise _CheckError("redraw", "the image is not the one that was certified (its pixels have another hash)")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(int(recorded["threads"]))
     try:
         if recorded["backend"] in BACKENDS:
             segmenter = with_backend(segmenter, recorded["backend"])
@@ -544,15 +540,13 @@ def _redraw(
         if recorded.get("arithmetic") != segmenter.arithmetic:
             drawn = recorded.get("arithmetic") or "32 bits"
             raise _CheckError("redraw", f"the votes were drawn with {drawn}, this model has {segmenter.arithmetic}")
-        options |= {name: recorded[name] for name in ("batch_size", "temperature")}
+        options |= {name: recorded[name] for name in ("batch_size", "temperature", "threads")}
         numbers = {name: votes_meta[name] for name in ("sigma", "n0", "n", "seed")}
         numbers["noise"] = votes_meta.get("noise", "gaussian")
         numbers["threat"], numbers["anchors"] = unpack(threat_of(votes_meta), votes), tuple(anchors_of(votes_meta))
         return sample(segmenter, image, **numbers, values=values, **options)
     except InputError as error:
         raise _CheckError("redraw", str(error)) from None
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _check_redrawn(

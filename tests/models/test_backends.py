@@ -67,7 +67,7 @@ def test_verify_takes_the_recorded_threads(tmp_path: Path) -> None:
     moved = with_backend(tiny(), "onnxruntime")
     torch.set_num_threads(2)
     try:
-        votes = cs.sample(moved, picture(), sigma=0.1, n0=3, n=60)
+        votes = cs.sample(moved, picture(), sigma=0.1, n0=3, n=60, threads=2)
     finally:
         torch.set_num_threads(1)
     assert votes.provenance["threads"] == 2
@@ -75,7 +75,7 @@ def test_verify_takes_the_recorded_threads(tmp_path: Path) -> None:
     outcome = cs.verify(tmp_path / "two.npz", model=moved, image=picture())
     assert outcome.passed, outcome.checks[-1]
     exported: Any = moved.model
-    assert [list(model._runs) for model in exported._by_size.values()] == [[2]]
+    assert [model._threads for model in exported._by_size.values()] == [2]
 
 
 def test_verify_goes_back_to_torch(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""How loops are compiled, how they run over the parts of a large image, and beside a model that leaves a core free."""
+"""How loops are compiled, how they run over the parts of a large image, beside a model, and in lanes around it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -15,6 +16,7 @@ import numba
 Item = TypeVar("Item")
 
 _PIXELS_PER_THREAD = 50_000
+_here = threading.local()
 
 jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 inline = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -31,8 +33,8 @@ def in_parts(loop: Callable[..., Any], rows: int, width: int, *arguments: Any) -
 
 
 def _run(loop: Callable[..., Any], count: int, parts: int, arguments: tuple[Any, ...]) -> list[Any]:
-    """What the loop returned for each part."""
-    if parts <= 1:
+    """What the loop returned for each part; in a lane there is one part, since the other lanes have the other cores."""
+    if parts <= 1 or getattr(_here, "in_lane", False):
         return [loop(0, count, *arguments)]
     edges = [count * part // parts for part in range(parts + 1)]
     waiting = [_pool().submit(loop, first, last, *arguments) for first, last in pairwise(edges[1:])]
@@ -78,3 +80,20 @@ def aside() -> Iterator[Callable[..., None]]:
         yield run
         if waiting is not None:
             waiting.result()
+
+
+def in_lanes(work: Callable[[], None], count: int) -> None:
+    """Run the same work on so many threads at once, this one among them, and return when all are done."""
+
+    def lane() -> None:
+        _here.in_lane = True
+        try:
+            work()
+        finally:
+            _here.in_lane = False
+
+    with ThreadPoolExecutor(max(1, count - 1), thread_name_prefix="certiseg") as others:
+        waiting = [others.submit(lane) for _ in range(count - 1)]
+        lane()
+        for other in waiting:
+            other.result()

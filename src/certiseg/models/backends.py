@@ -133,6 +133,8 @@ class Autocast(nn.Module):
 class ExportedModel:
     """A torch module that runs elsewhere: exported once per input size, one image per call of the runtime."""
 
+    reentrant = True
+
     def __init__(self, module: nn.Module, backend: str, name: str) -> None:
         self.module, self.backend, self.name = module, backend, name
         self._by_size: OrderedDict[tuple[Any, ...], RuntimeModel] = OrderedDict()

@@ -29,6 +29,7 @@ class OpenVinoModel(RuntimeModel):
         core = _core()
         # Without the hint some processors would quietly compute in 16 bits.
         exact = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
+        exact["ENABLE_CPU_PINNING"] = False  # connections side by side would share one core
         compiled = core.compile_model(read_graph(self.content, self.source), "CPU", exact)
         request, output = compiled.create_infer_request(), compiled.output(self.output.index)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,11 @@ Content = Path | bytes
 class RuntimeModel(ABC):
     """A model in a runtime of its own: (B, channels, H, W) images in, scores (B, C, h, w) or labels (B, h, w) out.
 
-    The runtime gets as many threads as torch has at the time of the call, so that `verify` can set them, and one call
-    at a time.
+    The runtime gets as many threads as torch has at the time of the call, so that `verify` can set them. Callers that
+    come at once get a connection each.
     """
+
+    reentrant = True
 
     def __init__(
         self,
@@ -43,7 +46,8 @@ class RuntimeModel(ABC):
     ) -> None:
         self.content, self.source, self.sha256, self.quantised = content, source, sha256, quantised
         self.port, self.output = ports
-        self._runs: dict[int, Run] = {}
+        self._idle: list[Run] = []
+        self._threads = 0
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -63,8 +67,7 @@ class RuntimeModel(ABC):
         array = self.port.feed(images)
         batch = self.port.batch or len(array)
         try:
-            with self._lock:
-                run = self._run()
+            with self._borrowed() as run:
                 found = [run(_filled(array[i : i + batch], batch)) for i in range(0, len(array), batch)]
         except InputError:
             raise
@@ -74,18 +77,26 @@ class RuntimeModel(ABC):
             ) from error
         return self.output.read(found[0] if len(found) == 1 else np.concatenate(found)[: len(array)])
 
-    def _run(self) -> Run:
+    @contextmanager
+    def _borrowed(self) -> Iterator[Run]:
+        """A connection at torch's number of threads that nobody else uses; those at another number are given up."""
         threads = torch.get_num_threads()
-        if threads not in self._runs:
-            self._runs = {threads: self.connect(threads)}
-        return self._runs[threads]
+        with self._lock:
+            if threads != self._threads:
+                self._idle, self._threads = [], threads
+            run = self._idle.pop() if self._idle else None
+        run = run or self.connect(threads)
+        yield run
+        with self._lock:
+            if threads == self._threads:
+                self._idle.append(run)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_runs", "_lock")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_idle", "_threads", "_lock")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._runs, self._lock = {}, threading.Lock()
+        self._idle, self._threads, self._lock = [], 0, threading.Lock()
 
 
 def runtime_segmenter(

@@ -115,6 +115,11 @@ class Segmenter:
         found: str | None = getattr(self.model, "arithmetic", None)
         return found
 
+    @property
+    def reentrant(self) -> bool:
+        """Whether several threads may ask at once: runtimes and our own networks say so, of others nobody knows."""
+        return bool(getattr(self.model, "reentrant", False))
+
     def __call__(self, images: Tensor) -> Answers:
         """Scores of a batch of images (B, channels, H, W) around [0, 1]; checked to be finite, or known labels."""
         with torch.inference_mode():

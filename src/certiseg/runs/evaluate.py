@@ -26,12 +26,14 @@ from certiseg.runs.local import Processes, ThisProcess
 from certiseg.runs.manifest import Manifest, describe_difference, join_keys, load_manifest
 from certiseg.runs.prepare import (
     batch_size_for,
+    lanes_for,
     make_manifest,
     make_model,
     over_classes_of,
     require_enough_draws,
     scan,
     threads_for,
+    threads_in_lanes,
     with_keys,
 )
 from certiseg.runs.progress import Progress, progress_on
@@ -111,6 +113,8 @@ def evaluate(
                     instances=asked.instances,
                 )
             asked = replace(asked, batch_size=batch_size_for(asked, recorded, chosen.segmenter, found, memory))
+            if recorded is None and who.chooses_lanes:
+                threads = threads_in_lanes(asked, chosen.segmenter, found)
             manifest = make_manifest(asked, samples, chosen, threads=threads, device=who.device, split=split)
         for note in chosen.notes:
             told.note(note)
@@ -221,8 +225,9 @@ def _engine(
 ) -> Iterator[Engine]:
     """The engine that was asked for, ended on leaving."""
     engine: Engine
-    if who.engine == "local" and (who.workers or 1) == 1:
-        engine = ThisProcess(move(chosen.segmenter, who.device), folder)
+    if who.alone:
+        lanes = lanes_for(who, manifest.threads, chosen.segmenter)
+        engine = ThisProcess(move(chosen.segmenter, who.device), folder, lanes=lanes)
     elif chosen.choice is None:
         raise InputError("model must be given as text, such as compact, to be made again by several workers")
     else:

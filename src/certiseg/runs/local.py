@@ -25,13 +25,16 @@ CHECKPOINT_SECONDS = 20.0
 
 
 class ThisProcess(Engine):
-    """Draws with a segmenter of this process, one task at a time, straight in the run folder."""
+    """Draws with a segmenter of this process, one task at a time, straight in the run folder.
+
+    lanes: calls of the model at once, for one that allows it.
+    """
 
     shares_folder = True
 
-    def __init__(self, segmenter: Segmenter, folder: RunFolder) -> None:
+    def __init__(self, segmenter: Segmenter, folder: RunFolder, *, lanes: int = 1) -> None:
         super().__init__()
-        self.segmenter, self.folder = segmenter, folder
+        self.segmenter, self.folder, self.lanes = segmenter, folder, lanes
         self.task: Task | None = None
 
     @property
@@ -51,7 +54,7 @@ class ThisProcess(Engine):
         task, self.task = self.task, None
         assert task is not None
         with limited_threads(self.folder.manifest.threads):  # sums inside the model may depend on it
-            answer = perform(task, self.segmenter, self.folder, each=each)
+            answer = perform(task, self.segmenter, self.folder, lanes=self.lanes, each=each)
         self.places[answer.place] += answer.draws
         return task, answer
 

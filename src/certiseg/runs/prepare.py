@@ -12,6 +12,7 @@ import torch
 
 from certiseg import __version__
 from certiseg.datasets import Dataset
+from certiseg.drawing import threads_of_a_call
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, load_hierarchy, plain_name
 from certiseg.images import read_image
@@ -159,6 +160,17 @@ def threads_for(who: EngineSettings, recorded: Manifest | None) -> int:
     if who.engine == "ray":
         return max(1, int(who.cpus_per_worker))
     return max(1, torch.get_num_threads() // (who.workers or 1))
+
+
+def threads_in_lanes(asked: RunSettings, segmenter: Segmenter, found: Scan) -> int:
+    """Threads per model where this process alone draws: fewer than it has if several calls can run side by side."""
+    batch = 4 * (asked.batch_size or 1) * found.pixels * found.channels
+    return threads_of_a_call(segmenter, batch, asked.n0 + max(n for n, _ in asked.settings))
+
+
+def lanes_for(who: EngineSettings, threads: int, segmenter: Segmenter) -> int:
+    """Calls of the model at once: as many as torch has threads for, if that was left open."""
+    return max(1, torch.get_num_threads() // threads) if who.chooses_lanes and segmenter.reentrant else 1
 
 
 def batch_size_for(

@@ -344,7 +344,8 @@ class EngineSettings:
     threads: int | None = setting(
         None,
         metavar="T",
-        help="threads of each model, kept with the run (default: as in the run folder, else the cores divided by W)",
+        help="threads of each model, kept with the run (default: as in the run folder, else the cores divided by W, or "
+        "by the calls of a model that can run side by side)",
     )
     device: str = setting("cpu", help="cpu, cuda, cuda:1, ...; workers take turns")
     address: str = setting("auto", metavar="HOST:PORT", help="the Ray cluster")
@@ -364,6 +365,16 @@ class EngineSettings:
         asked = (self.cpus_per_worker, self.gpus_per_worker)
         if min(asked) < 0 or sum(asked) == 0:
             raise InputError(f"a worker must ask for cpus or gpus, got {asked[0]:g} and {asked[1]:g}")
+
+    @property
+    def alone(self) -> bool:
+        """Whether this process draws, and no other."""
+        return self.engine == "local" and (self.workers or 1) == 1
+
+    @property
+    def chooses_lanes(self) -> bool:
+        """Whether this process may divide its threads among several calls of the model at once."""
+        return self.alone and self.threads is None
 
 
 @dataclass(frozen=True)

@@ -123,11 +123,12 @@ def perform(
     segmenter: Segmenter,
     folder: RunFolder,
     *,
+    lanes: int = 1,
     each: Callable[[int], None] = lambda _: None,
     place: str = "here",
 ) -> Answer:
     """Make the draws of a task and write what they lead to into the folder; each(k) is called after k more draws."""
-    pace = _Pace(task.seconds, each)
+    pace = _Pace(task.seconds, lanes, each)
     try:
         channels = segmenter.settings.channels
         picture = open_image(task.image, values=folder.manifest.values, channels=channels)
@@ -202,8 +203,8 @@ def _ask(
 class _Pace:
     """Draws in slices between looks at the clock, and keeps what there was no time for."""
 
-    def __init__(self, seconds: float, each: Callable[[int], None]) -> None:
-        self.started, self.seconds, self.each = time.monotonic(), seconds, each
+    def __init__(self, seconds: float, lanes: int, each: Callable[[int], None]) -> None:
+        self.started, self.seconds, self.lanes, self.each = time.monotonic(), seconds, lanes, each
         self.draws, self.left = 0, list[DrawRange]()
 
     def draw(self, segmenter: Segmenter, pixels: NDArray[np.float32], partial: PartialVotes, part: DrawRange) -> None:
@@ -215,7 +216,8 @@ class _Pace:
                 self.left.append(replace(part, first=first))
                 return
             last = min(part.last, first + self._slice(elapsed, partial.settings.batch_size))
-            draw(segmenter, pixels, partial, part.stage, list(range(first, last)), each=self.each)
+            draws = list(range(first, last))
+            draw(segmenter, pixels, partial, part.stage, draws, lanes=self.lanes, each=self.each)
             self.draws += last - first
             first = last
 
