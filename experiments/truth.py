@@ -26,7 +26,7 @@ from certiseg.noise import image_key
 from certiseg.stats.conformal import share_score, threshold, threshold_rank
 from certiseg.truth.draw import noisy_image, posterior_of
 from certiseg.truth.evaluate import attacked
-from certiseg.truth.scores import fits_of, fits_of_truth, labelled
+from certiseg.truth.scores import labelled
 from certiseg.truth.settings import SCORES, CalibrationSettings, Score
 
 RADII = (0.0, 0.085, 0.169)
@@ -95,7 +95,7 @@ def ask(
         if not all((place / f"{entry.name}.{score}.npz").exists() for score in scores):
             _ask_frame(model, entry.read(), scores, place, CalibrationSettings(sigma=sigma, radius=radius))
         for score in scores:
-            kept = read_archive(place / f"{entry.name}.{score}.npz", kind="frame", version=1)
+            kept = read_archive(place / f"{entry.name}.{score}.npz", kind="frame", version=2)
             found[score].append(Frame(entry.name, kept.meta["score"], kept.arrays["counts"], kept.meta["pixels"]))
     return found
 
@@ -114,12 +114,12 @@ def _ask_frame(
     noisy = noisy_image(pixels, settings, seed=int(settings.radius > 0), key=key)
     posterior = posterior_of(model, noisy, temperature=1.0)
     for score in scores:
-        fits = fits_of(posterior, score, tree)
-        counts = np.bincount(bins_of(fits.reshape(-1)), minlength=BINS)
-        found = share_score(fits_of_truth(fits, sample.label, known), settings.pixels[0])
+        fits = posterior.scored(score, tree)
+        counts = np.bincount(bins_of(fits.everywhere().reshape(-1)), minlength=BINS)
+        found = share_score(fits.of_truth(sample.label, known), settings.pixels[0])
         meta = {"score": found, "pixels": int(known.size)}
         path = place / f"{sample.name}.{score}.npz"
-        write_archive(path, kind="frame", version=1, meta=meta, arrays={"counts": counts})
+        write_archive(path, kind="frame", version=2, meta=meta, arrays={"counts": counts})
 
 
 def reached(

@@ -6,11 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import certiseg as cs
 from certiseg.errors import InputError
-from certiseg.truth.scores import UNIT, fits_of, image_scores, labelled
+from certiseg.kernels.scores import interpolation
+from certiseg.truth.draw import posterior_of
+from certiseg.truth.scores import UNIT, Fits, fits_of, image_scores, labelled
 
 CAMVID = cs.load_hierarchy("camvid")
 
@@ -68,3 +73,56 @@ def test_labels_of_another_size_or_of_unknown_classes_are_refused() -> None:
         labelled(label, (4, 3), 2, "label")
     with pytest.raises(InputError, match=r"classes 0\.\.1 or 255 for void, got 2"):
         labelled(label + np.uint8(2) * (label == 0), (3, 4), 2, "label")
+
+
+def bilinear(coarse: NDArray[np.uint32], size: tuple[int, int]) -> NDArray[np.uint32]:
+    """Enlarged as torch does it with align_corners=False, in 64 bits, and rounded."""
+    tensor = torch.from_numpy(coarse.astype(np.float64)).permute(2, 0, 1)[None]
+    found = torch.nn.functional.interpolate(tensor, size=size, mode="bilinear", align_corners=False)
+    return np.floor(found[0].permute(1, 2, 0).numpy() + 0.5).astype(np.uint32)
+
+
+@given(
+    own=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    size=st.tuples(st.integers(1, 23), st.integers(1, 23)),
+    classes=st.integers(2, 9),
+    seed=st.integers(0, 1000),
+)
+def test_sets_and_scores_of_coarse_posteriors_are_those_of_the_enlarged_ones(
+    own: tuple[int, int], size: tuple[int, int], classes: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    coarse = posteriors(seed, classes, own)
+    fits = Fits(size, ((np.s_[0 : size[0], 0 : size[1]], coarse, interpolation(own, size, size, align_corners=False)),))
+    fine = fits.everywhere()
+    # The weights of the two differ by 32-bit rounding.
+    assert np.abs(fine.astype(np.int64) - bilinear(coarse, size)).max() <= UNIT // 2**21
+    least = rng.choice(np.concatenate([coarse.ravel(), fine.ravel()]), classes)
+    assert np.array_equal(fits.members(least), fine >= least)
+    label = rng.integers(0, classes, size)
+    known = rng.random(size) < 0.7
+    assert np.array_equal(fits.of_truth(label, known), np.take_along_axis(fine, label[..., None], 2)[..., 0][known])
+
+
+@pytest.mark.parametrize("scores", ["logits", "probabilities", "labels"])
+def test_posteriors_of_a_pass_are_those_of_its_tiles_enlarged(scores: str) -> None:
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+
+    def model(images: torch.Tensor) -> torch.Tensor:
+        pooled = torch.nn.functional.avg_pool2d(images, 4, ceil_mode=True)
+        return {"labels": pooled.argmax(1), "probabilities": (9 * pooled).softmax(1), "logits": 9 * pooled}[scores]
+
+    image = rng.random((22, 31, 3), np.float32)
+    for window in (None, (16, 16)):
+        segmenter = cs.Segmenter(model, scores=scores, num_classes=3, window=window)
+        found = posterior_of(segmenter, image, temperature=1.0)
+        assert len(found.parts) == (1 if window is None else 6)
+        fine = found.everywhere().astype(np.int64)
+        assert fine.shape == (22, 31, 3)
+        assert np.abs(fine.sum(2) - UNIT).max() <= UNIT // 2**20, "posteriors add up to one, in 32 bits"
+        direct = segmenter(torch.from_numpy(image).permute(2, 0, 1)[None])
+        top, second = np.sort(fine, 2)[..., ::-1][..., :2].transpose(2, 0, 1)
+        sure = top - second > UNIT // 5
+        assert sure.mean() > 0.1
+        assert np.array_equal(fine.argmax(2)[sure], direct.labels()[0][sure])

@@ -103,7 +103,7 @@ def _contenders(scores: Any, top: Any, bottom: Any, left: Any, right: Any, highe
 
 
 @inline
-def _same_until(places: Any, start: Any, last: Any) -> Any:
+def same_until(places: Any, start: Any, last: Any) -> Any:
     """The end of the run of equal places that begins at `start`, `last` at most."""
     end = start + 1
     while end < last and places[end] == places[start]:
@@ -127,11 +127,11 @@ def _labels_of_scores(first: Any, last: Any, scores: Any, places: Any, labels: A
     highest, contenders = np.empty(num_classes, np.float32), np.empty(num_classes + 1, np.int32)
     one, first_row = np.float32(1), first
     while first_row < last:
-        end_row = _same_until(rows, first_row, last)
+        end_row = same_until(rows, first_row, last)
         top, bottom = rows[first_row], min(rows[first_row] + 1, h - 1)
         first_column = 0
         while first_column < labels.shape[1]:
-            end_column = _same_until(columns, first_column, labels.shape[1])
+            end_column = same_until(columns, first_column, labels.shape[1])
             left, right = columns[first_column], min(columns[first_column] + 1, w - 1)
             label = best[top, left]
             if best[top, right] == label and best[bottom, left] == label and best[bottom, right] == label:

@@ -1,7 +1,8 @@
-"""Loops over the posteriors of a pixel: how much comes before a class, on the way from the best class to all.
+"""Loops over posteriors: how they extend from the model's resolution to the pixels, and how much comes before a class.
 
-Each runs over the pixels first .. last-1 of flat arrays, for `threads.over_pixels`. Posteriors are whole numbers whose
-sum over the classes fits 32 bits.
+Posteriors are whole numbers whose sum over the classes fits 32 bits. At a pixel they are the bilinear mean of four,
+rounded; so one that is at least q at all four corners of a cell is at least q everywhere inside it, and most cells need
+no interpolation to say which classes reach q.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from certiseg.kernels.threads import jit
+from certiseg.kernels.scores import same_until
+from certiseg.kernels.threads import inline, jit
 
 
 @jit
@@ -49,3 +51,73 @@ def vertex_before(first: Any, last: Any, posterior: Any, masks: Any, agreement: 
             on_path[level + 1] = total
         for c in range(row.size):
             before[i, c] = on_path[agreement[best, c]]
+
+
+@inline
+def _mean(coarse: Any, top: Any, bottom: Any, left: Any, right: Any, y: Any, x: Any, c: Any) -> Any:
+    """The bilinear mean of a class at weights (y, x), plus one half: its whole part is the rounded mean."""
+    y, x, one = np.float64(y), np.float64(x), np.float64(1)
+    upper = (one - x) * coarse[top, left, c] + x * coarse[top, right, c]
+    lower = (one - x) * coarse[bottom, left, c] + x * coarse[bottom, right, c]
+    return (one - y) * upper + y * lower + np.float64(0.5)
+
+
+@jit
+def enlarge(first: Any, last: Any, coarse: Any, places: Any, fine: Any) -> None:
+    """fine[i, j, c] for the rows first .. last-1, from coarse (h, w, C)."""
+    rows, row_weights, columns, column_weights = places
+    h, w, num_classes = coarse.shape
+    for i in range(first, last):
+        top, bottom = rows[i], min(rows[i] + 1, h - 1)
+        for j in range(fine.shape[1]):
+            left, right = columns[j], min(columns[j] + 1, w - 1)
+            for c in range(num_classes):
+                fine[i, j, c] = np.uint32(_mean(coarse, top, bottom, left, right, row_weights[i], column_weights[j], c))
+
+
+@jit
+def enlarge_one(first: Any, last: Any, coarse: Any, places: Any, label: Any, fine: Any) -> None:
+    """fine[i, j] of the class label[i, j] alone, for the rows first .. last-1; 0 where that is negative."""
+    rows, row_weights, columns, column_weights = places
+    h, w, _ = coarse.shape
+    for i in range(first, last):
+        top, bottom = rows[i], min(rows[i] + 1, h - 1)
+        for j in range(fine.shape[1]):
+            left, right, c = columns[j], min(columns[j] + 1, w - 1), label[i, j]
+            fine[i, j] = 0
+            if c >= 0:
+                fine[i, j] = np.uint32(_mean(coarse, top, bottom, left, right, row_weights[i], column_weights[j], c))
+
+
+@jit
+def reaching(first: Any, last: Any, coarse: Any, places: Any, least: Any, members: Any) -> None:
+    """members[i, j, c] = whether the enlarged coarse[..., c] is at least least[c], for the rows first .. last-1."""
+    rows, row_weights, columns, column_weights = places
+    h, w, num_classes = coarse.shape
+    inside, mixed = np.empty(num_classes, np.bool_), np.empty(num_classes, np.int64)
+    first_row = first
+    while first_row < last:
+        end_row = same_until(rows, first_row, last)
+        top, bottom = rows[first_row], min(rows[first_row] + 1, h - 1)
+        first_column = 0
+        while first_column < members.shape[1]:
+            end_column = same_until(columns, first_column, members.shape[1])
+            left, right = columns[first_column], min(columns[first_column] + 1, w - 1)
+            count = 0
+            for c in range(num_classes):
+                upper, lower = (
+                    (coarse[top, left, c], coarse[top, right, c]),
+                    (coarse[bottom, left, c], coarse[bottom, right, c]),
+                )
+                inside[c] = min(min(upper), min(lower)) >= least[c]
+                mixed[count] = c
+                count += 1 if not inside[c] and max(max(upper), max(lower)) >= least[c] else 0
+            for i in range(first_row, end_row):
+                for j in range(first_column, end_column):
+                    members[i, j] = inside
+                    for k in range(count):
+                        c = mixed[k]
+                        mean = _mean(coarse, top, bottom, left, right, row_weights[i], column_weights[j], c)
+                        members[i, j, c] = mean >= least[c]
+            first_column = end_column
+        first_row = end_row

@@ -57,6 +57,21 @@ class Tile:
             for scores in self._channels_last():
                 kernels.add_posteriors(scores, self._interpolation(), inverse, np.uint32(unit), sums)
 
+    def coarse_posteriors(
+        self, num_classes: int, *, unit: int, temperature: float
+    ) -> tuple[NDArray[np.uint32], kernels.Interpolation]:
+        """(h, w, C): the posteriors of the first image at the model's own resolution, and how they extend to pixels."""
+        own = (int(self.values.shape[-2]), int(self.values.shape[-1]))
+        alone = replace(self, values=self.values[:1], full=own, size=own, start=(0, 0))
+        found = np.zeros((*own, num_classes), np.uint32)
+        alone.add_posteriors(found, unit=unit, temperature=temperature)
+        places = _interpolation(own, self.full, self.start, self.size, self.align_corners)
+        if self.kind == "labels":
+            rows, columns = (part.numpy() for part in _nearest_places(own, self.full, torch.device("cpu")))
+            down, across = self._box()
+            places = rows[down], np.zeros_like(places[1]), columns[across], np.zeros_like(places[3])
+        return found, places
+
     def labels_there(self) -> Tensor:
         """`labels` as a tensor where the scores are, bit for bit."""
         if self.kind == "labels":
@@ -155,7 +170,7 @@ class Answers:
         for tile in self.tiles:
             labels = tile.labels()
             found = np.empty((len(labels), *self.size), labels.dtype) if found is None else found
-            found[:, *_inside(tile)] = labels
+            found[:, *inside(tile)] = labels
         assert found is not None
         return found
 
@@ -166,7 +181,7 @@ class Answers:
         for tile in self.tiles:
             part = np.zeros((*tile.size, sums.shape[2]), np.uint32)
             tile.add_posteriors(part, unit=unit, temperature=temperature)
-            sums[_inside(tile)] += part
+            sums[inside(tile)] += part
 
     def labels_there(self) -> Tensor:
         """`labels` as a tensor where the scores are."""
@@ -175,13 +190,13 @@ class Answers:
         values = self.tiles[0].values
         found = torch.empty((len(values), *self.size), dtype=torch.int64, device=values.device)
         for tile in self.tiles:
-            found[:, *_inside(tile)] = tile.labels_there()
+            found[:, *inside(tile)] = tile.labels_there()
         return found
 
     def add_posteriors_there(self, sums: Tensor, *, unit: int, temperature: float) -> None:
         """`add_posteriors` where the scores are; sums: int32 with the bits of uint32."""
         for tile in self.tiles:
-            tile.add_posteriors_there(sums[_inside(tile)], unit=unit, temperature=temperature)
+            tile.add_posteriors_there(sums[inside(tile)], unit=unit, temperature=temperature)
 
     def at_full_size(self) -> Tensor:
         """(B, C, H, W): the scores of every pixel of the image."""
@@ -191,7 +206,8 @@ class Answers:
         return torch.cat([torch.cat(row, 3) for row in rows.values()], 2)
 
 
-def _inside(tile: Tile) -> tuple[slice, slice]:
+def inside(tile: Tile) -> tuple[slice, slice]:
+    """Where a tile lies in the image."""
     (top, left), (height, width) = tile.place, tile.size
     return slice(top, top + height), slice(left, left + width)
 
@@ -229,10 +245,15 @@ def enlarge(values: Tensor, size: Size, align_corners: bool) -> Tensor:
 
 def _nearest(labels: Tensor, full: Size) -> Tensor:
     if tuple(labels.shape[1:]) != tuple(full):
-        rows = (torch.arange(full[0], device=labels.device) * labels.shape[1]) // full[0]
-        columns = (torch.arange(full[1], device=labels.device) * labels.shape[2]) // full[1]
+        rows, columns = _nearest_places((labels.shape[1], labels.shape[2]), full, labels.device)
         labels = labels[:, rows[:, None], columns[None, :]]
     return labels
+
+
+def _nearest_places(source: Size, full: Size, device: torch.device) -> tuple[Tensor, Tensor]:
+    """For the rows and columns of an image: the nearest of the model's own."""
+    rows, columns = ((torch.arange(f, device=device) * s) // f for s, f in zip(source, full, strict=True))
+    return rows, columns
 
 
 def check_values(values: Tensor, kind: ScoreKind, num_classes: int | None) -> None:

@@ -19,7 +19,7 @@ from certiseg.settings import takes
 from certiseg.truth.calibration import SEED_BITS, Calibration, require_enough
 from certiseg.truth.draw import noisy_image, posterior_of
 from certiseg.truth.identity import data_digest, identity_of, unit_digest
-from certiseg.truth.scores import fits_of, fits_of_truth, image_scores, labelled
+from certiseg.truth.scores import image_scores, labelled
 from certiseg.truth.settings import CalibrationSettings
 
 if TYPE_CHECKING:
@@ -109,12 +109,12 @@ class _Scorer:
         for anchor in self.settings.places:
             noisy = noisy_image(pixels, self.settings, seed=self.seed, key=key, anchor=anchor)
             posterior = posterior_of(self.segmenter, noisy, temperature=self.settings.temperature)
-            known = labelled(label, size, posterior.shape[2], f"label of image {number}")
+            known = labelled(label, size, posterior.num_classes, f"label of image {number}")
             if not known.any():
                 raise InputError(
                     f"labels must have a labelled pixel in every image, got none in image {number}; leave it out"
                 )
-            truth = fits_of_truth(fits_of(posterior, self.settings.score, self.hierarchy), label, known)
+            truth = posterior.scored(self.settings.score, self.hierarchy).of_truth(label, known)
             scores.append(image_scores(truth, self.settings.pixels))
             of_classes.append(self._of_classes(truth, label[known]))
         self.units.append(unit_digest(key, label))

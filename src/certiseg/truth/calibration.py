@@ -31,11 +31,13 @@ from certiseg.truth.answer import TruthSets
 from certiseg.truth.claim import claim_of
 from certiseg.truth.draw import noisy_image, posterior_of
 from certiseg.truth.identity import ModelIdentity, require_same_model
-from certiseg.truth.scores import UNIT, Fit, fits_of
+from certiseg.truth.scores import UNIT, Fit, Fits
 from certiseg.truth.settings import CalibrationSettings
 
 KIND = "calibration"
 SEED_BITS = 128
+POSTERIORS = "enlarged"
+"""How posteriors reach the pixels; scores that were made in another way do not belong to these sets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +115,9 @@ class Calibration:
         self.require_model(segmenter)
         fresh, key = seed is None, image_key(read)
         used = secrets.randbits(SEED_BITS) if seed is None else seed
-        fits = self.fits(segmenter, read, seed=used, key=key)
         level = self.settings.level(risk, pixels)
-        members = fits >= self.thresholds(risk=risk, pixels=pixels)
+        least = self.thresholds(risk=risk, pixels=pixels)
+        members = self.fits(segmenter, read, seed=used, key=key).members(least)
         promise = self.claim(risk=risk, pixels=pixels, size=members.shape[:2], fresh=fresh)
         facts = (used, fresh, key, level, promise, self.model.name, self.hierarchy, self.values)
         return TruthSets(members, self.class_names, *facts)
@@ -128,11 +130,11 @@ class Calibration:
             raise InputError(f"values must be as calibrated, {known}, got an image of {found}; calibrate again")
         return picture
 
-    def fits(self, segmenter: Segmenter, pixels: NDArray[np.float32], *, seed: int, key: str) -> Fit:
-        """(H, W, C): how well every class fits in one noisy pass."""
+    def fits(self, segmenter: Segmenter, pixels: NDArray[np.float32], *, seed: int, key: str) -> Fits:
+        """How well every class of every pixel fits in one noisy pass."""
         noisy = noisy_image(pixels, self.settings, seed=seed, key=key)
         posterior = posterior_of(segmenter, noisy, temperature=self.settings.temperature)
-        return fits_of(posterior, self.settings.score, self.hierarchy)
+        return posterior.scored(self.settings.score, self.hierarchy)
 
     def require_model(self, segmenter: Segmenter) -> None:
         """Refuse any model but the calibrated one; looked at once for each model."""
@@ -181,6 +183,7 @@ class Calibration:
             "hierarchy": None if self.hierarchy is None else self.hierarchy.as_dict(),
             "values": [list(pair) for pair in self.values],
             "unit": UNIT,
+            "posteriors": POSTERIORS,
             "scores": self.scores.tolist(),
             "class_scores": {name: scores.tolist() for name, scores in self.class_scores.items()},
             "thresholds": self.table(),
@@ -198,6 +201,10 @@ def load_calibration(path: str | Path) -> Calibration:
     if not path.is_file():
         raise InputError(f"calibration must be a file, got {str(path)!r}, which is not there; make one with calibrate")
     content = read_sealed(path, KIND)
+    if content.get("posteriors") != POSTERIORS:
+        raise InputError(
+            f"{path}: must be a calibration whose posteriors are {POSTERIORS}, got an older one; make it anew"
+        )
     try:
         found = _from_content(content, str(path))
         same = json.loads(json.dumps(found.content())) == content

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certiseg.models.outputs import inside
 from certiseg.models.segmenter import Segmenter, as_batch
 from certiseg.noise import noise_stream, perturbation
 from certiseg.noise.along_threat import standard_parameter, threat_streams
 from certiseg.noise.gaussian import add_noise
-from certiseg.truth.scores import UNIT
+from certiseg.truth.scores import UNIT, Fits
 
 if TYPE_CHECKING:
     from certiseg.truth.settings import CalibrationSettings
@@ -34,10 +35,10 @@ def noisy_image(
     return noisy
 
 
-def posterior_of(segmenter: Segmenter, noisy: NDArray[np.float32], *, temperature: float) -> NDArray[np.uint32]:
-    """(H, W, C): the posteriors of one image as it is, where UNIT stands for one."""
+def posterior_of(segmenter: Segmenter, noisy: NDArray[np.float32], *, temperature: float) -> Fits:
+    """The posteriors of one image as it is, where UNIT stands for one."""
     scores = segmenter(as_batch(noisy[None]))
     assert segmenter.num_classes is not None, "known after one answer"
-    posterior = np.zeros((*noisy.shape[:2], segmenter.num_classes), np.uint32)
-    scores.add_posteriors(posterior, unit=UNIT, temperature=temperature)
-    return posterior
+    asked: dict[str, Any] = {"unit": UNIT, "temperature": temperature}
+    parts = [(inside(tile), *tile.coarse_posteriors(segmenter.num_classes, **asked)) for tile in scores.tiles]
+    return Fits(scores.size, tuple(parts))

@@ -6,11 +6,12 @@
 
 So the sets of `adaptive` are the best classes until their sum exceeds 1 - q, and those of `vertex` the classes under
 the finest vertex on the path of the best class whose posterior exceeds 1 - q (all classes where none does). Sets of a
-smaller q hold those of a larger one.
+smaller q hold those of a larger one. Posteriors are taken at the model's own resolution and enlarged bilinearly.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
-from certiseg.kernels.threads import over_pixels
-from certiseg.kernels.truth import sum_before, vertex_before
+from certiseg.kernels.scores import Interpolation
+from certiseg.kernels.threads import in_parts, over_pixels
+from certiseg.kernels.truth import enlarge, enlarge_one, reaching, sum_before, vertex_before
 from certiseg.stats.conformal import share_score
 
 if TYPE_CHECKING:
@@ -31,8 +33,61 @@ UNIT = 2**31
 Fit = NDArray[np.uint32]
 
 
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """How well every class fits at every pixel of an image, kept as coarse as the model speaks."""
+
+    size: tuple[int, int]
+    parts: tuple[tuple[tuple[slice, slice], Fit, Interpolation | None], ...]
+    """Where a part lies in the image, its fits (h, w, C), and how they extend to its pixels; None: one for each."""
+
+    @property
+    def num_classes(self) -> int:
+        """C."""
+        return int(self.parts[0][1].shape[2])
+
+    def everywhere(self) -> Fit:
+        """(H, W, C): the fits of all pixels, 0..UNIT."""
+        fine = np.empty((*self.size, self.num_classes), np.uint32)
+        for box, coarse, places in self.parts:
+            if places is None:
+                fine[box] = coarse
+            else:
+                in_parts(enlarge, *fine[box].shape[:2], coarse, places, fine[box])
+        return fine
+
+    def scored(self, score: Score, hierarchy: Hierarchy | None = None) -> Fits:
+        """The fits by another score, from those that are posteriors."""
+        if score == "posterior":
+            return self
+        whole = (slice(0, self.size[0]), slice(0, self.size[1]))
+        return Fits(self.size, ((whole, fits_of(self.everywhere(), score, hierarchy), None),))
+
+    def members(self, least: Fit) -> NDArray[np.bool_]:
+        """(H, W, C): the classes that fit at least so well (C,)."""
+        found = np.empty((*self.size, self.num_classes), np.bool_)
+        for box, coarse, places in self.parts:
+            if places is None:
+                np.greater_equal(coarse, least, out=found[box])
+            else:
+                in_parts(reaching, *found[box].shape[:2], coarse, places, least, found[box])
+        return found
+
+    def of_truth(self, label: NDArray[np.integer], known: NDArray[np.bool_]) -> Fit:
+        """(labelled pixels,): how well the true class fits."""
+        fine = np.empty(self.size, np.uint32)
+        classes = np.where(known, label, -1).astype(np.int64)
+        for box, coarse, places in self.parts:
+            if places is None:
+                fine[box] = np.take_along_axis(coarse, np.maximum(classes[box], 0)[..., None], 2)[..., 0]
+            else:
+                in_parts(enlarge_one, *fine[box].shape, coarse, places, classes[box], fine[box])
+        truth: Fit = fine[known]
+        return truth
+
+
 def fits_of(posterior: NDArray[np.uint32], score: Score, hierarchy: Hierarchy | None = None) -> Fit:
-    """(H, W, C): how well every class fits, 0..UNIT, from the posteriors (H, W, C) of one noisy pass."""
+    """(H, W, C): how well every class fits, 0..UNIT, from the posteriors (H, W, C) of all pixels."""
     if score == "posterior":
         return posterior
     flat = posterior.reshape(-1, posterior.shape[2])
@@ -56,12 +111,6 @@ def labelled(label: NDArray[np.integer], size: tuple[int, int], num_classes: int
         odd = low if low < 0 else high
         raise InputError(f"{what} must hold classes 0..{num_classes - 1} or {VOID} for void, got {odd}")
     return known
-
-
-def fits_of_truth(fits: Fit, label: NDArray[np.integer], known: NDArray[np.bool_]) -> Fit:
-    """(labelled pixels,): how well the true class fits."""
-    truth: Fit = fits[known, label[known]]
-    return truth
 
 
 def image_scores(truth: Fit, shares: tuple[float, ...]) -> list[int]:
