@@ -75,7 +75,7 @@ docs: setup  ## the site, in build/site, with every tutorial run
 bench: setup  ## ratios of speed and memory, on an idle machine; WRITE=docs/performance.md puts them there; DEVICE=cuda, SUITES="overhead"
 	$(BIN)/python -m benchmarks $(SUITES) $(if $(WRITE),--write $(WRITE)) $(if $(DEVICE),--device $(DEVICE)) $(if $(RESUME),--resume)
 
-bench-stopped: setup  ## what early stopping spares and keeps on 17 CamVid images; needs ../shared and ten minutes, resumable
+bench-stopped: setup  ## what early stopping spares and keeps on 30 CamVid images; needs ../shared and ten minutes, resumable
 	$(BIN)/python -m benchmarks.stopped_runs --root $(SHARED)/camvid
 
 bench-quick: setup  ## a small check of the same ratios with wide margins
