@@ -35,11 +35,11 @@ truth: setup  ## sets that hold the truth on CamVid, every fourth frame attacked
 
 threats: EVERY := 24
 threats: setup  ## light and weather on every 24th CamVid image, one of them swept; writes docs/threats-results.md; needs ../shared, resumable
-	$(BIN)/python -m experiments.threat_results --root $(SHARED)/camvid --every $(EVERY) $(if $(SWEEP),--sweep-every $(SWEEP))
+	$(BIN)/python -m experiments.threat_results --root $(SHARED)/camvid --every $(EVERY) --backend openvino $(if $(SWEEP),--sweep-every $(SWEEP))
 
 objects: EVERY := 2
 objects: setup  ## objects and areas on every second CamVid image; writes docs/measures-results.md; needs ../shared, resumable
-	$(BIN)/python -m experiments.object_results --root $(SHARED)/camvid --every $(EVERY)
+	$(BIN)/python -m experiments.object_results --root $(SHARED)/camvid --every $(EVERY) --backend openvino
 
 robustness: EVERY := 12
 robustness: setup  ## attacks on certificates of every twelfth CamVid image; writes docs/robustness.md; needs ../shared
