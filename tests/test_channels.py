@@ -361,3 +361,12 @@ def test_the_hierarchy_of_the_data_set_is_the_default_and_other_classes_are_refu
     swapped = Dataset("acdc", (), classes=cs.load_hierarchy("acdc").classes[::-1])
     with pytest.raises(cs.InputError, match="the same classes in the same order"):
         over_classes_of(chosen, swapped, as_said=False)
+
+
+def test_without_any_hierarchy_every_class_stands_for_itself(asked):
+    del asked["hierarchy"], asked["methods"]
+    run = cs.evaluate("folder", model=satellite(), **asked)
+    assert run.manifest.hierarchy["classes"] == ["water", "soil", "plants"]
+    assert run.manifest.methods == ("segcertify", "nested", "sets")
+    certificate = run.certificate("a")
+    assert set(np.unique(certificate.label)) == {0, 1, 2}

@@ -14,7 +14,7 @@ from certiseg import __version__
 from certiseg.datasets import Dataset
 from certiseg.drawing import threads_of_a_call
 from certiseg.errors import InputError
-from certiseg.hierarchy import Hierarchy, load_hierarchy, plain_name
+from certiseg.hierarchy import Hierarchy, flat_hierarchy, load_hierarchy, plain_name
 from certiseg.images import read_image
 from certiseg.images.values import Values
 from certiseg.models.batching import measured_batch_size
@@ -102,8 +102,7 @@ def make_manifest(
 ) -> Manifest:
     """The manifest of a run of these images by this model; by default every method that the hierarchy allows."""
     segmenter, tree = chosen.segmenter, chosen.hierarchy
-    if tree is None:
-        raise InputError("hierarchy must be given: this model does not come with one")
+    assert tree is not None, "settled with the classes"
     asked = replace(asked, methods=asked.methods or _all_methods(tree), batch_size=asked.batch_size or 1)
     facts = given(asked) | {"promise": "{}@{.typed}".format(*asked.promised)}
     if asked.objects is not None:
@@ -131,7 +130,10 @@ def _all_methods(hierarchy: Hierarchy) -> tuple[str, ...]:
 
 
 def over_classes_of(chosen: ChosenModel, samples: Dataset, *, as_said: bool) -> ChosenModel:
-    """The model with the data set's own hierarchy and thresholds, unless one was named; the classes must agree."""
+    """The model with the data set's own hierarchy and thresholds, unless one was named; the classes must agree.
+
+    Where neither the model nor the data set has one, every class stands for itself.
+    """
     segmenter = chosen.segmenter
     theirs = chosen.hierarchy.classes if chosen.hierarchy is not None else segmenter.class_names
     count = len(theirs) if theirs is not None else segmenter.num_classes
@@ -146,9 +148,12 @@ def over_classes_of(chosen: ChosenModel, samples: Dataset, *, as_said: bool) -> 
                 f"model and data set must have the same classes in the same order, got {one!r} of {segmenter.name} and "
                 f"{other!r} of {samples.name} for class {place}; choose a model of that data set"
             )
-    if as_said or samples.hierarchy is None:
-        return chosen
-    return replace(chosen, hierarchy=load_hierarchy(samples.hierarchy))
+    if samples.hierarchy is not None and not as_said:
+        return replace(chosen, hierarchy=load_hierarchy(samples.hierarchy))
+    if chosen.hierarchy is None:
+        note = "no hierarchy is known over these classes, so each stands for itself; --hierarchy FILE gives one"
+        return replace(chosen, hierarchy=flat_hierarchy(samples.classes), notes=(*chosen.notes, note))
+    return chosen
 
 
 def threads_for(who: EngineSettings, recorded: Manifest | None) -> int:
