@@ -370,3 +370,10 @@ def test_without_any_hierarchy_every_class_stands_for_itself(asked):
     assert run.manifest.methods == ("segcertify", "nested", "sets")
     certificate = run.certificate("a")
     assert not certificate.abstained.any()
+
+
+def test_a_model_that_cannot_take_the_images_is_refused_before_the_first(asked, tmp_path):
+    asked["model"] = cs.Segmenter(torch.nn.Conv2d(3, 3, 1), class_names=("water", "soil", "plants"))
+    with pytest.raises(cs.InputError, match=r"must accept .* images of shape \(1, 4, 24, 32\).* set channels"):
+        cs.evaluate("folder", **asked)
+    assert not (tmp_path / "run" / "manifest.json").exists()

@@ -48,7 +48,7 @@ def with_backend(segmenter: Segmenter, backend: str, size: tuple[int, int] | Non
         return fastest(segmenter, size or (360, 480))
     moved = _moved(segmenter, backend)
     if size is not None:
-        moved(_example(size, segmenter.settings.channels or 3))
+        moved(example_image(size, segmenter.settings.channels or 3))
     return moved
 
 
@@ -65,7 +65,7 @@ def available_backends(segmenter: Segmenter) -> list[str]:
 
 def fastest(segmenter: Segmenter, size: tuple[int, int], *, passes: int = 3) -> Segmenter:
     """The segmenter on whichever available backend takes the least time for an image of this size."""
-    images = _example(size, segmenter.settings.channels or 3)
+    images = example_image(size, segmenter.settings.channels or 3)
     best, least = segmenter, least_seconds(segmenter, images, passes=passes)
     for backend in available_backends(segmenter)[1:]:
         try:
@@ -78,7 +78,7 @@ def fastest(segmenter: Segmenter, size: tuple[int, int], *, passes: int = 3) -> 
     return best
 
 
-def _example(size: tuple[int, int], channels: int) -> Tensor:
+def example_image(size: tuple[int, int], channels: int) -> Tensor:
     """An image of noise: whatever an export got wrong shows on it."""
     return torch.rand(1, channels, *size, generator=torch.Generator().manual_seed(0))
 

@@ -30,6 +30,7 @@ from certiseg.runs.prepare import (
     make_manifest,
     make_model,
     over_classes_of,
+    require_answer,
     require_enough_draws,
     scan,
     threads_for,
@@ -113,8 +114,9 @@ def evaluate(
                     instances=asked.instances,
                 )
             asked = replace(asked, batch_size=batch_size_for(asked, recorded, chosen.segmenter, found, memory))
-            if recorded is None and who.chooses_lanes:
-                threads = threads_in_lanes(asked, chosen.segmenter, found)
+            if recorded is None:
+                require_answer(chosen.segmenter, found)
+                threads = threads_in_lanes(asked, chosen.segmenter, found) if who.chooses_lanes else threads
             manifest = make_manifest(asked, samples, chosen, threads=threads, device=who.device, split=split)
         for note in chosen.notes:
             told.note(note)

@@ -17,6 +17,7 @@ from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, flat_hierarchy, load_hierarchy, plain_name
 from certiseg.images import read_image
 from certiseg.images.values import Values
+from certiseg.models.backends import example_image
 from certiseg.models.batching import measured_batch_size
 from certiseg.models.choice import ChosenModel, choose_model, given_model
 from certiseg.models.device import device_type
@@ -165,6 +166,11 @@ def threads_for(who: EngineSettings, recorded: Manifest | None) -> int:
     if who.engine == "ray":
         return max(1, int(who.cpus_per_worker))
     return max(1, torch.get_num_threads() // (who.workers or 1))
+
+
+def require_answer(segmenter: Segmenter, found: Scan) -> None:
+    """Refuse a model that cannot be asked about such images: it would leave out every one of them."""
+    segmenter(example_image(found.size, found.channels))
 
 
 def threads_in_lanes(asked: RunSettings, segmenter: Segmenter, found: Scan) -> int:
