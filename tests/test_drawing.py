@@ -217,8 +217,8 @@ def test_lanes_need_a_model_that_allows_them_and_draws_enough() -> None:
     ):
         votes = cs.sample(cs.Segmenter(model), picture(), sigma=0.2, n0=2, **options)
         assert votes.provenance["threads"] == expected
-    for wrong in (0, -1, 1.5, True):
-        with pytest.raises(InputError, match="threads must be a whole number from 1"):
+    for wrong in (0, -1, 1.5, True, 10**9):
+        with pytest.raises(InputError, match="threads must be a whole number in 1"):
             cs.sample(cs.Segmenter(TinyNet()), picture(), sigma=0.2, n0=2, n=10, threads=wrong)  # type: ignore[arg-type]
 
 
@@ -234,3 +234,24 @@ def test_what_goes_wrong_in_a_lane_ends_all_of_them() -> None:
     with pytest.raises(InputError, match=r"finite scores.*\((selection|estimation) draw \d+\)"):
         cs.sample(cs.Segmenter(fails), picture(), sigma=0.2, n0=4, n=100)
     assert len(calls) < 60, "the other lane ends after its batch, far from the 106 calls of all draws"
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_more_threads_than_torch_has_are_one_lane(tmp_path: Any) -> None:
+    options: dict[str, Any] = {"sigma": 0.2, "n0": 4, "n": 40, "seed": 1, "checkpoint": tmp_path / "draws.npz"}
+    votes = cs.sample(cs.Segmenter(Reentrant()), picture(), threads=4, **options)
+    assert votes.provenance["threads"] == 4
+
+
+@pytest.mark.parametrize(("torch_has", "batch", "draws", "lanes", "threads"), [
+    (2, 1, 100, 2, 1), (12, 1, 1000, 6, 2), (64, 1, 1000, 8, 8), (7, 1, 1000, 7, 1), (8, 1, 20, 2, 4),
+    (8, 1 << 24, 1000, 4, 2), (8, 1 << 27, 1000, 1, 8), (3, 1 << 25, 1000, 1, 2),
+])  # fmt: skip
+def test_lanes_keep_their_limits(
+    monkeypatch: pytest.MonkeyPatch, torch_has: int, batch: int, draws: int, lanes: int, threads: int
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: torch_has)
+    segmenter = cs.Segmenter(Reentrant())
+    assert drawing.threads_of_a_call(segmenter, batch, draws) == threads
+    assert drawing.lanes_of(segmenter, batch, draws, threads=threads) == lanes
+    assert drawing.lanes_of(segmenter, batch, draws, threads=1) <= 8

@@ -37,11 +37,17 @@ _DRAWS_PER_LANE = 8
 """With fewer, the call without noise, which has no lane beside it, would cost more than lanes save."""
 
 
+def lanes_of(segmenter: Segmenter, batch_bytes: int, draws: int, *, threads: int = 1) -> int:
+    """How many calls of the model run at once, at so many of torch's threads each."""
+    if not segmenter.reentrant or segmenter.device.type != "cpu":
+        return 1
+    room = min(_MOST_LANES, draws // _DRAWS_PER_LANE, _MOST_BESIDE // batch_bytes)
+    return max(1, min(room, torch.get_num_threads() // threads))
+
+
 def threads_of_a_call(segmenter: Segmenter, batch_bytes: int, draws: int) -> int:
-    """On how many threads the model runs: all that torch has, or one lane's share of them."""
-    whole = torch.get_num_threads()
-    lanes = min(whole, _MOST_LANES, draws // _DRAWS_PER_LANE, _MOST_BESIDE // batch_bytes)
-    return whole // lanes if segmenter.reentrant and segmenter.device.type == "cpu" and lanes > 1 else whole
+    """On how many threads the model runs: all that torch has, or one lane's share of them, rounded up."""
+    return -(-torch.get_num_threads() // lanes_of(segmenter, batch_bytes, draws))
 
 
 def works_beside(partial: PartialVotes) -> bool:
@@ -67,9 +73,9 @@ def ask_in_lanes(
     batches, guard, threads = iter(_batches(partial, draws)), threading.Lock(), torch.get_num_threads()
 
     def lane() -> None:
-        torch.set_num_threads(threads)  # OpenMP counts them per thread
-        inputs = _inputs(pixels, partial.settings, partial.key, stage, segmenter.device, buffers=1)
         try:
+            torch.set_num_threads(threads)  # OpenMP counts them per thread
+            inputs = _inputs(pixels, partial.settings, partial.key, stage, segmenter.device, buffers=1)
             while True:
                 with guard:
                     batch = next(batches, None)

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from certiseg import __version__, on_device
-from certiseg.drawing import answers, ask_in_lanes, threads_of_a_call, works_beside
+from certiseg.drawing import answers, ask_in_lanes, lanes_of, threads_of_a_call, works_beside
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
 from certiseg.images import BYTES, ImageLike, open_image
@@ -50,6 +50,7 @@ StopRule = Callable[[Votes], bool]
 _BUFFERED_DRAWS = 16
 """Label maps kept before they are counted, so that each pixel's counts are visited once for all of them."""
 _CHECKPOINT_SECONDS = 20.0
+MOST_THREADS = 1024
 
 
 @takes(SamplingSettings)
@@ -105,16 +106,15 @@ def sample(
     asked = SamplingSettings(sigma=sigma, batch_size=batch, snapshots=tuple(sorted(set(snapshots))), **settings)
     if up_to is not None:
         asked = replace(asked, anchors=place_anchors(asked.threat, up_to, tau=tau, radius=radius, sigma=sigma))
-    if threads is not None and not (is_whole(threads) and threads >= 1):
-        raise InputError(f"threads must be a whole number from 1, got {threads!r}")
-    whole = torch.get_num_threads()
-    draws = asked.draws("selection") + asked.draws("estimation")
-    with limited_threads(threads or threads_of_a_call(segmenter, asked.batch_size * pixels.nbytes, draws)):
+    if threads is not None and not (is_whole(threads) and 1 <= threads <= MOST_THREADS):
+        raise InputError(f"threads must be a whole number in 1..{MOST_THREADS}, got {threads!r}")
+    memory, draws = asked.batch_size * pixels.nbytes, asked.draws("selection") + asked.draws("estimation")
+    with limited_threads(threads or threads_of_a_call(segmenter, memory, draws)):
         partial = start(segmenter, pixels, asked, picture.values)
     sampler = _Sampler(segmenter, pixels, partial, checkpoint, progress or (lambda _: None))
     sampler.resume()
+    sampler.lanes = lanes_of(segmenter, memory, draws, threads=int(sampler.partial.model["threads"]))
     with settled(sampler.partial):
-        sampler.lanes = whole // torch.get_num_threads() if segmenter.reentrant else 1
         sampler.draw("selection", asked.draws("selection"))
         ask(sampler.partial, segmenter, measures, hierarchy, keep_maps=keep_maps)
         made = sampler.draw_until(stop, stop_every)

@@ -523,7 +523,8 @@ def _redraw(
     if votes_meta["seed"] is None or image is None:
         raise _CheckError("redraw", "redrawing needs the image and votes that were sampled with a seed")
     recorded = votes_meta["provenance"]
-    missing = {"threads", "backend", "model_sha256", "model", "batch_size", "temperature"} - recorded.keys()
+    needed = {"threads", "backend", "model_sha256", "model", "batch_size", "temperature"}
+    missing = needed - {name for name, value in recorded.items() if value is not None}
     if missing:
         raise _CheckError("redraw", f"the votes do not say how they were drawn ({sorted(missing)[0]} is missing)")
     values, channels = recorded.get("values"), recorded.get("channels", 3)

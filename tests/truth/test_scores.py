@@ -126,3 +126,17 @@ def test_posteriors_of_a_pass_are_those_of_its_tiles_enlarged(scores: str) -> No
         sure = top - second > UNIT // 5
         assert sure.mean() > 0.1
         assert np.array_equal(fine.argmax(2)[sure], direct.labels()[0][sure])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64])
+@pytest.mark.parametrize("score", ["posterior", "adaptive", "vertex"])
+def test_void_pixels_of_any_type_are_left_alone(score: str, dtype: type[np.generic]) -> None:
+    size, own = (13, 17), (4, 5)
+    places = interpolation(own, size, size, align_corners=False)
+    posterior = Fits(size, ((np.s_[0:13, 0:17], posteriors(5, CAMVID.num_classes, own), places),))
+    label = np.random.default_rng(5).integers(0, CAMVID.num_classes, size).astype(dtype)
+    label[::3] = 255
+    fits = posterior.scored(score, CAMVID)  # type: ignore[arg-type]
+    fine = fits.everywhere()
+    wanted = [int(fine[i, j, label[i, j]]) for i, j in np.argwhere(label != 255)]
+    assert fits.of_truth(label, label != 255).tolist() == wanted

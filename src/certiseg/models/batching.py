@@ -29,11 +29,13 @@ def measured_batch_size(
     """The batch that takes the least time per draw while the process stays below `memory` bytes.
 
     1, 2, 4, ... are tried until one is not worth it, or the next one, which takes at most twice as much beyond what
-    the process had before, would not fit. One draw at a time is always allowed.
+    the process had before, would not fit; calls that may run at once count together. One draw at a time is always
+    allowed.
     """
     channels = segmenter.settings.channels or channels
     before = _memory(segmenter.device, peak=False)
     best, least, batch = 1, float("inf"), 1
+    at_once = torch.get_num_threads() if segmenter.reentrant else 1
     while batch <= most:
         _forget_peak(segmenter.device)
         images = torch.rand(
@@ -43,7 +45,7 @@ def measured_batch_size(
         if taken > _WORTH * least:
             break
         best, least = batch, taken
-        if before + 2 * (_memory(segmenter.device, peak=True) - before) > memory:
+        if before + 2 * at_once * (_memory(segmenter.device, peak=True) - before) > memory:
             break
         batch *= 2
     return best

@@ -117,7 +117,7 @@ class Segmenter:
 
     @property
     def reentrant(self) -> bool:
-        """Whether several threads may ask at once: runtimes and our own networks say so, of others nobody knows."""
+        """Whether several threads may ask at once: models in a runtime of their own say so, of others nobody knows."""
         return bool(getattr(self.model, "reentrant", False))
 
     def __call__(self, images: Tensor) -> Answers:

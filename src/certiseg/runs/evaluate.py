@@ -101,6 +101,8 @@ def evaluate(
         require_enough_draws(asked, found, len(samples))
         recorded, size = folder.manifest if folder.manifest_path.is_file() else None, found.size
         threads = threads_for(who, recorded)
+        if recorded is not None and of_model.get("backend") == "auto":
+            of_model["backend"] = recorded.backend
         with limited_threads(threads):
             chosen = make_model(model, hierarchy, of_model, said, size=size, sigmas=asked.sigmas)
             chosen = over_classes_of(chosen, samples, as_said=hierarchy is not None)
@@ -114,14 +116,16 @@ def evaluate(
                     instances=asked.instances,
                 )
             asked = replace(asked, batch_size=batch_size_for(asked, recorded, chosen.segmenter, found, memory))
-            if recorded is None:
-                require_answer(chosen.segmenter, found)
-                threads = threads_in_lanes(asked, chosen.segmenter, found) if who.chooses_lanes else threads
+            if recorded is None and who.alone:
+                require_answer(move(chosen.segmenter, who.device), chosen.hierarchy, found)
+            if recorded is None and who.chooses_lanes and part == WHOLE:  # shards may differ in size, never in threads
+                threads = threads_in_lanes(asked, chosen.segmenter, found)
             manifest = make_manifest(asked, samples, chosen, threads=threads, device=who.device, split=split)
         for note in chosen.notes:
             told.note(note)
         manifest = with_keys(manifest, found)
-        with _engine(who, chosen, manifest, folder, size) as engine:
+        lanes = lanes_for(asked, chosen.segmenter, found, threads) if who.chooses_lanes else 1
+        with _engine(who, chosen, manifest, folder, size, lanes) as engine:
             engine.note = told.note
             evaluate_dataset(folder, manifest, samples, engine=engine, progress=told, shard=part)
             if engine.workers > 1:
@@ -223,12 +227,11 @@ def require_shard(shard: Shard, images: int) -> None:
 
 @contextlib.contextmanager
 def _engine(
-    who: EngineSettings, chosen: ChosenModel, manifest: Manifest, folder: RunFolder, size: tuple[int, int]
+    who: EngineSettings, chosen: ChosenModel, manifest: Manifest, folder: RunFolder, size: tuple[int, int], lanes: int
 ) -> Iterator[Engine]:
     """The engine that was asked for, ended on leaving."""
     engine: Engine
     if who.alone:
-        lanes = lanes_for(who, manifest.threads, chosen.segmenter)
         engine = ThisProcess(move(chosen.segmenter, who.device), folder, lanes=lanes)
     elif chosen.choice is None:
         raise InputError("model must be given as text, such as compact, to be made again by several workers")

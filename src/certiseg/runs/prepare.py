@@ -12,7 +12,7 @@ import torch
 
 from certiseg import __version__
 from certiseg.datasets import Dataset
-from certiseg.drawing import threads_of_a_call
+from certiseg.drawing import lanes_of, threads_of_a_call
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy, flat_hierarchy, load_hierarchy, plain_name
 from certiseg.images import read_image
@@ -47,6 +47,8 @@ class Scan:
     """Of the largest image."""
     channels: int
     """Of the first image that can be read."""
+    alike: bool
+    """Whether all images have one size."""
 
 
 def scan(
@@ -82,7 +84,8 @@ def scan(
     if not sizes:
         raise InputError(f"the data set must have a readable image, got none: {'; '.join(reasons[:3])}")
     height, width, found = sizes[0]
-    return Scan(tuple(keys), tuple(label_keys), (height, width), max(size[0] * size[1] for size in sizes), found)
+    largest, alike = max(size[0] * size[1] for size in sizes), len(set(sizes)) == 1
+    return Scan(tuple(keys), tuple(label_keys), (height, width), largest, found, alike)
 
 
 def with_keys(manifest: Manifest, found: Scan) -> Manifest:
@@ -168,20 +171,27 @@ def threads_for(who: EngineSettings, recorded: Manifest | None) -> int:
     return max(1, torch.get_num_threads() // (who.workers or 1))
 
 
-def require_answer(segmenter: Segmenter, found: Scan) -> None:
-    """Refuse a model that cannot be asked about such images: it would leave out every one of them."""
-    segmenter(example_image(found.size, found.channels))
+def require_answer(segmenter: Segmenter, hierarchy: Hierarchy | None, found: Scan) -> None:
+    """Refuse a model that cannot be asked about images of the one size they all have, or answers in other classes."""
+    if found.alike:
+        segmenter(example_image(found.size, found.channels))
+        if hierarchy is not None and segmenter.num_classes is not None:
+            hierarchy.require_classes(segmenter.num_classes)
 
 
 def threads_in_lanes(asked: RunSettings, segmenter: Segmenter, found: Scan) -> int:
     """Threads per model where this process alone draws: fewer than it has if several calls can run side by side."""
-    batch = 4 * (asked.batch_size or 1) * found.pixels * found.channels
-    return threads_of_a_call(segmenter, batch, asked.n0 + max(n for n, _ in asked.settings))
+    return threads_of_a_call(segmenter, *_work(asked, found))
 
 
-def lanes_for(who: EngineSettings, threads: int, segmenter: Segmenter) -> int:
-    """Calls of the model at once: as many as torch has threads for, if that was left open."""
-    return max(1, torch.get_num_threads() // threads) if who.chooses_lanes and segmenter.reentrant else 1
+def lanes_for(asked: RunSettings, segmenter: Segmenter, found: Scan, threads: int) -> int:
+    """Calls of the model at once, at so many threads each."""
+    return lanes_of(segmenter, *_work(asked, found), threads=threads)
+
+
+def _work(asked: RunSettings, found: Scan) -> tuple[int, int]:
+    """Bytes of a batch, and draws of an image."""
+    return 4 * (asked.batch_size or 1) * found.pixels * found.channels, asked.n0 + max(n for n, _ in asked.settings)
 
 
 def batch_size_for(

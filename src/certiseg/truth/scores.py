@@ -76,7 +76,7 @@ class Fits:
     def of_truth(self, label: NDArray[np.integer], known: NDArray[np.bool_]) -> Fit:
         """(labelled pixels,): how well the true class fits."""
         fine = np.empty(self.size, np.uint32)
-        classes = np.where(known, label, -1).astype(np.int64)
+        classes = np.where(known, label.astype(np.int64), -1)
         for box, coarse, places in self.parts:
             if places is None:
                 fine[box] = np.take_along_axis(coarse, np.maximum(classes[box], 0)[..., None], 2)[..., 0]

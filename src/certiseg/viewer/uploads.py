@@ -170,10 +170,7 @@ class Uploads:
             upload.error, upload.state = f"the model failed: {type(error).__name__}: {error}", "failed"
 
     def _draw(self, upload: Upload) -> Certificate:
-        import torch
-
         manifest, model, tree, settings = self.reader.manifest, self.model(), self.reader.tree, upload.settings
-        torch.set_num_threads(manifest.threads)
 
         def progress(draws: int) -> None:
             upload.made += draws
@@ -192,6 +189,7 @@ class Uploads:
             stop=_UntilCertified(upload, tree),
             stop_every=max(1, upload.setting.n // _UPDATES),
             progress=progress,
+            threads=manifest.threads,
         )
         return make_certificate(votes, tree, settings)
 
