@@ -10,7 +10,7 @@ from safetensors import safe_open
 from certiseg.errors import InputError
 from certiseg.hierarchy import load_hierarchy
 from certiseg.models import compact as module
-from certiseg.models.compact import CONTRAST, WEIGHTS, Encoder, compact, load_compact, normalised
+from certiseg.models.compact import CONTRAST, WEIGHTS, ConvNorm, Encoder, compact, load_compact, normalised
 
 
 @pytest.mark.parametrize("size", [(32, 32), (33, 47), (63, 64), (61, 130)])
@@ -51,6 +51,17 @@ def test_size_and_gradients() -> None:
     assert 4e6 < sum(p.numel() for p in network.parameters()) < 4.5e6
     network(torch.rand(2, 3, 64, 64)).square().mean().backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.parameters())
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_norm_that_no_longer_learns_is_part_of_its_convolution(later: bool, relu: bool) -> None:
+    torch.manual_seed(0)
+    layer = ConvNorm(8, 8, stride=2 if later else 1, groups=4, relu=relu, later=later)
+    images = 3 * torch.randn(2, 8, 13, 16)
+    layer(images)  # statistics other than those of the start
+    layer.eval()
+    torch.testing.assert_close(layer(images), torch.nn.Sequential.forward(layer, images))
 
 
 def test_too_small_an_image_is_refused() -> None:

