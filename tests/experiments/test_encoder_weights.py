@@ -12,8 +12,8 @@ def published() -> dict[str, torch.Tensor]:
     shapes = {"_conv_stem": (32, 3, 3, 3), "_bn0": (32,)}
     inputs, index = 32, 0
     for repeats, kernel, expansion, outputs in (
-        *((1, 3, 1, 16), (2, 3, 6, 24), (2, 5, 6, 40), (3, 3, 6, 80)),
-        *((3, 5, 6, 112), (4, 5, 6, 192), (1, 3, 6, 320)),
+        *((1, 3, 1, 16), (3, 3, 6, 24), (3, 5, 6, 40), (4, 3, 6, 80)),
+        *((4, 5, 6, 112), (5, 5, 6, 192), (1, 3, 6, 320)),
     ):
         for _ in range(repeats):
             inner, block = inputs * expansion, f"_blocks.{index}"
@@ -40,7 +40,7 @@ def test_every_tensor_of_the_encoder_gets_its_own_published_values() -> None:
     first = converted["encoder.stages.1.1.depthwise.0.weight"]
     assert first.unique().tolist() == [float(state["_blocks.2._depthwise_conv.weight"].flatten()[0])]
     last = converted["encoder.stages.6.0.project.1.running_var"]
-    assert last.unique().tolist() == [float(state["_blocks.15._bn2.running_var"][0])]
+    assert last.unique().tolist() == [float(state["_blocks.20._bn2.running_var"][0])]
 
 
 def test_another_network_is_refused() -> None:

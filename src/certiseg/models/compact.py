@@ -67,7 +67,7 @@ class ConvNorm(nn.Sequential):
         conv: Any = self[int(self.later)]
         norm: Any = self[int(self.later) + 1]
         if norm.training:
-            learning: Tensor = super().forward(x)
+            learning: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
             return learning
         x = self[0](x) if self.later else x
         scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
