@@ -18,7 +18,7 @@ def test_nothing_is_certified_from_numbers_that_are_none(fault, scene, whole):
     reason = json.loads((out / "left_out.json").read_text())["images"]
     assert list(reason) == ["a"]
     assert "NaN or infinity" in reason["a"]
-    assert "estimation draw 55" in reason["a"]
+    assert "estimation draw 54" in reason["a"]
     assert "left out: a" in text
     for part in ("votes", "certificates", "rows"):
         assert not list((out / part).glob("a.*")), part
@@ -27,8 +27,14 @@ def test_nothing_is_certified_from_numbers_that_are_none(fault, scene, whole):
     assert of_others.items() <= hashes(out).items()
 
 
+def test_a_model_without_a_single_number_is_refused_before_the_first_image(scene):
+    code, text = run(scene, evaluate("nothing"), fault="hopeless")
+    assert code == 2, text
+    assert_one_sentence(text, "model must return finite scores")
+
+
 def test_when_every_image_fails_the_reasons_are_shown(scene):
-    code, text = run(scene, evaluate("hopeless"), fault="hopeless")
+    code, text = run(scene, [*evaluate("hopeless"), "--workers", "2"], fault="hopeless")
     assert code == 3, text
     assert "Traceback" not in text
     assert "no image could be used" in text

@@ -107,7 +107,7 @@ def _compact(place: str, settings: Mapping[str, Any]) -> Segmenter:
     facts = {"num_classes": count, "channels": 3, **_noted(weights)}
     if not place:
         shipped = {"class_names": load_hierarchy("camvid").classes, "hierarchy": "camvid"}
-        facts = {"trained_size": COMPACT_SIZE, **facts, **shipped}
+        facts = {**facts, "trained_size": COMPACT_SIZE, **shipped}
     name = f"compact:{Path(place).name}" if place else "compact"
     return Segmenter(network, **merge_settings(facts, settings), name=name)
 
