@@ -94,7 +94,8 @@ def reaching(first: Any, last: Any, coarse: Any, places: Any, least: Any, member
     """members[i, j, c] = whether the enlarged coarse[..., c] is at least least[c], for the rows first .. last-1."""
     rows, row_weights, columns, column_weights = places
     h, w, num_classes = coarse.shape
-    inside, mixed = np.empty(num_classes, np.bool_), np.empty(num_classes, np.int64)
+    inside, touched = np.empty(num_classes, np.bool_), np.empty(num_classes, np.bool_)
+    mixed = np.empty(num_classes + 1, np.int64)
     first_row = first
     while first_row < last:
         end_row = same_until(rows, first_row, last)
@@ -103,18 +104,19 @@ def reaching(first: Any, last: Any, coarse: Any, places: Any, least: Any, member
         while first_column < members.shape[1]:
             end_column = same_until(columns, first_column, members.shape[1])
             left, right = columns[first_column], min(columns[first_column] + 1, w - 1)
+            for c in range(num_classes):
+                one, two = coarse[top, left, c], coarse[top, right, c]
+                three, four = coarse[bottom, left, c], coarse[bottom, right, c]
+                inside[c] = (one >= least[c]) & (two >= least[c]) & (three >= least[c]) & (four >= least[c])
+                touched[c] = (one >= least[c]) | (two >= least[c]) | (three >= least[c]) | (four >= least[c])
             count = 0
             for c in range(num_classes):
-                upper, lower = (
-                    (coarse[top, left, c], coarse[top, right, c]),
-                    (coarse[bottom, left, c], coarse[bottom, right, c]),
-                )
-                inside[c] = min(min(upper), min(lower)) >= least[c]
                 mixed[count] = c
-                count += 1 if not inside[c] and max(max(upper), max(lower)) >= least[c] else 0
+                count += touched[c] != inside[c]
             for i in range(first_row, end_row):
                 for j in range(first_column, end_column):
-                    members[i, j] = inside
+                    for c in range(num_classes):
+                        members[i, j, c] = inside[c]
                     for k in range(count):
                         c = mixed[k]
                         mean = _mean(coarse, top, bottom, left, right, row_weights[i], column_weights[j], c)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -106,8 +107,10 @@ class Segmenter:
     @property
     def device(self) -> torch.device:
         """Where the model lives: taken from its parameters, the CPU where it has none."""
-        tensors = [*self.model.parameters(), *self.model.buffers()] if isinstance(self.model, torch.nn.Module) else []
-        return tensors[0].device if tensors else torch.device("cpu")
+        if not isinstance(self.model, torch.nn.Module):
+            return torch.device("cpu")
+        first = next(itertools.chain(self.model.parameters(), self.model.buffers()), None)
+        return torch.device("cpu") if first is None else first.device
 
     @property
     def arithmetic(self) -> str | None:
