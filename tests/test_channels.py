@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -377,3 +379,34 @@ def test_a_model_that_cannot_take_the_images_is_refused_before_the_first(asked, 
     with pytest.raises(cs.InputError, match=r"must accept .* images of shape \(1, 4, 24, 32\).* set channels"):
         cs.evaluate("folder", **asked)
     assert not (tmp_path / "run" / "manifest.json").exists()
+
+
+class Bands:
+    """The satellite's network as a model that several threads may ask at once."""
+
+    reentrant = True
+
+    def __init__(self) -> None:
+        self.network, self.asked = satellite().model, set[threading.Thread]()
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        self.asked.add(threading.current_thread())
+        time.sleep(0.002)
+        return self.network(images)
+
+
+def test_a_run_in_lanes_is_the_run_of_one(asked, tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    found = {}
+    try:
+        for name, threads in (("lanes", None), ("one", 1)):
+            model = Bands()
+            segmenter = cs.Segmenter(model, class_names=("water", "soil", "plants"), name="bands")
+            run = cs.evaluate("folder", model=segmenter, **asked | {"out": tmp_path / name, "threads": threads})
+            assert run.manifest.threads == 1
+            assert (len(model.asked) > 1) == (name == "lanes")
+            found[name] = [run.certificate(image).votes.digest() for image in "ab"]
+    finally:
+        torch.set_num_threads(before)
+    assert found["lanes"] == found["one"]
