@@ -13,7 +13,7 @@ from certiseg.hierarchy import VOID, load_hierarchy
 from certiseg.training.batches import BatchPlan
 from certiseg.training.config import TrainConfig
 from certiseg.training.losses import segmentation_loss
-from certiseg.training.mixture import MEANINGS, open_mixture, parse_entry
+from certiseg.training.mixture import MEANINGS, Mixture, open_mixture, parse_entry, settled
 
 CAMVID = load_hierarchy("camvid").classes
 
@@ -90,3 +90,34 @@ def test_entries_that_cannot_be_used(entry: str) -> None:
 def test_data_without_a_common_class_is_refused(frames: Path) -> None:
     with pytest.raises(InputError, match="share classes"):
         open_mixture([f"comma10k:0.5:{frames}"], classes=("sky", "ground"))
+
+
+class Halves(torch.nn.Module):
+    """Sure of class 0 on the left half, of class 2 in the upper right quarter, of nothing in the lower one."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        height, width = images.shape[-2:]
+        logits = torch.zeros(len(images), 3, height, width)
+        bright = images.mean(1)
+        logits[:, 0][bright < 0.2] = 9.0
+        logits[:, 2][(bright > 0.2) & (bright < 0.6)] = 9.0
+        return logits
+
+
+def test_a_teacher_settles_what_it_is_sure_of_inside_the_set() -> None:
+    image = np.zeros((32, 32, 3), np.uint8)
+    image[:16, 16:], image[16:, 16:] = 110, 255
+    label = np.full((32, 32), 3, np.uint8)
+    label[:, :4], label[-4:] = VOID, 1
+    mixture = Mixture([(0.5, [Sample("a", image, label)])], [(0, 1)])
+    ((share, (found,)),) = settled(mixture, Halves()).others
+    expected = label.copy()
+    expected[(label == 3) & (image[..., 0] == 0)] = 0  # sure, and in the set
+    inner = np.ones((32, 32), bool)  # the sizes of the image blur its edges
+    inner[13:19, 13:], inner[:, 13:19] = False, False
+    assert share == 0.5
+    np.testing.assert_array_equal(found.label[inner], expected[inner])
+    assert (found.label == 0).sum() > 250
+    np.testing.assert_array_equal(mixture.others[0][1][0].label, label)
+    wider = Mixture(mixture.others, [(0, 1, 2)])
+    assert (settled(wider, Halves()).others[0][1][0].label == 2).sum() > 100

@@ -7,7 +7,7 @@ import pytest
 
 from certiseg.datasets.base import Sample
 from certiseg.hierarchy import VOID
-from certiseg.training.augment import Augmentation, add_noise, cut_window, paste_classes, shift_colours
+from certiseg.training.augment import Augmentation, add_noise, cut_window, paste_classes, shift_colours, take_colours
 from certiseg.training.batches import BatchPlan, load_batches
 from certiseg.training.config import TrainConfig
 
@@ -116,3 +116,33 @@ def test_pasting_is_a_share_of_the_samples_and_depends_on_the_position_alone() -
     changed = (mixed[0].labels != plain[0].labels).flatten(1).any(1).float().mean()
     assert 0.2 < changed < 0.6  # half of them, less those that were given their own class
     assert mixed[1].images.equal(BatchPlan(mixed.config, samples)[1].images)
+
+
+def test_an_image_takes_the_colours_of_another_and_keeps_its_order() -> None:
+    day = rng(1).integers(100, 256, (40, 50, 3)).astype(np.uint8)
+    dusk = (rng(2).beta(2, 5, (30, 20, 3)) * (90, 60, 40)).astype(np.uint8)
+    taken = take_colours(day, dusk, share=1.0)
+    for channel in range(3):
+        wanted = np.quantile(dusk[..., channel], (0.1, 0.5, 0.9))
+        np.testing.assert_allclose(np.quantile(taken[..., channel], (0.1, 0.5, 0.9)), wanted, atol=2)
+        table = [taken[..., channel][day[..., channel] == value].max() for value in range(100, 256)]
+        assert (np.diff(table) >= 0).all()
+    np.testing.assert_array_equal(take_colours(day, dusk, share=0.0), day)
+    between = take_colours(day, dusk, share=0.5)
+    np.testing.assert_allclose(between, (day.astype(float) + taken) / 2, atol=1)
+
+
+def test_recolouring_is_a_share_of_the_samples_and_depends_on_the_position_alone() -> None:
+    samples = [
+        Sample(str(index), np.full((40, 50, 3), index * 20, np.uint8), np.full((40, 50), index, np.uint8))
+        for index in range(6)
+    ]
+    plain, changed = (BatchPlan(config(sigma=0.0, recolour=share), samples) for share in (0.0, 0.5))
+    differing = 0
+    for step in range(60):
+        before, after = plain[step], changed[step]
+        np.testing.assert_array_equal(before.labels, after.labels)
+        np.testing.assert_array_equal(after.images, changed[step].images)
+        differing += int((before.images != after.images).any(dim=3).any(dim=2).any(dim=1).sum())
+    # Half of 240 samples; one in six takes its own colours, and a way too short rounds to nothing.
+    assert 70 < differing < 125

@@ -14,11 +14,11 @@ from torch.utils.data import Dataset as TorchDataset
 
 from certiseg.datasets.base import Dataset, Sample
 from certiseg.errors import InputError
-from certiseg.training.augment import Augmentation, add_noise, paste_classes
+from certiseg.training.augment import Augmentation, add_noise, paste_classes, take_colours
 from certiseg.training.config import TrainConfig
 from certiseg.training.weather import expose, parse_threats
 
-ORDER, AUGMENT, NOISE, KIND, PASTE, THREAT, SIGMA = 1, 2, 3, 5, 6, 7, 8  # independent streams of one seed
+ORDER, AUGMENT, NOISE, KIND, PASTE, THREAT, SIGMA, RECOLOUR = 1, 2, 3, 5, 6, 7, 8, 9  # independent streams of one seed
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,10 @@ class BatchPlan(TorchDataset[Batch]):
         position = (step * self.world + self.rank) * self.config.batch_size + slot
         sample = self.sample_at(position)
         assert sample.label is not None
-        image, label = self.augmentation(sample.image, sample.label, stream(self.config.seed, AUGMENT, position))
+        pixels, rng = sample.image, stream(self.config.seed, RECOLOUR, position)
+        if rng.random() < self.config.recolour:
+            pixels = take_colours(pixels, self.sample_at(int(rng.integers(2**31))).image, share=rng.random())
+        image, label = self.augmentation(pixels, sample.label, stream(self.config.seed, AUGMENT, position))
         rng = stream(self.config.seed, PASTE, position)
         if rng.random() < self.config.paste:
             other = self.samples[rng.integers(len(self.samples))]

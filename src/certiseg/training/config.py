@@ -91,9 +91,16 @@ class TrainConfig:
         "they have the same name, those of comma10k as sets of CamVid classes; may be repeated",
         metavar="NAME:SHARE[:ROOT]",
     )
+    teacher: str | None = option(
+        None,
+        "samples",
+        "weights of this model that settle labels which only name a set, where they are sure of a class in it",
+        metavar="FILE",
+    )
     even: bool = option(
         False, "samples", "draw every recording equally often, whatever its length; names are RECORDING_anything"
     )
+    recolour: float = option(0.0, "samples", "share of samples on their way to the colours of another", SHARE)
     paste: float = option(0.0, "samples", "share of samples with half the classes of another pasted in", SHARE)
     crop: tuple[int, int] = option(
         (256, 336),

@@ -25,13 +25,14 @@ from certiseg.datasets.base import Dataset, Sample
 from certiseg.errors import InputError
 from certiseg.models.device import limited_threads
 from certiseg.models.outputs import tensor_of
+from certiseg.models.weight_files import load_weights
 from certiseg.training.batches import Batch, BatchPlan, load_batches, read_all
 from certiseg.training.checkpoint import load_checkpoint, save_checkpoint, save_weights, start_from
 from certiseg.training.config import TrainConfig
 from certiseg.training.curves import Board, draw_curves, write_csv
 from certiseg.training.distributed import Process, join_processes
 from certiseg.training.losses import class_weights, segmentation_loss
-from certiseg.training.mixture import open_mixture
+from certiseg.training.mixture import open_mixture, settled
 from certiseg.training.network import build_network, check_outputs
 from certiseg.training.optimisation import average_of, make_optimizer, make_schedule
 from certiseg.training.precision import prepare_bfloat16
@@ -87,6 +88,8 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
     train_set, val_set = data
     samples, held_out = read_all(train_set), read_all(val_set)
     mixture = open_mixture(config.also, classes=train_set.classes)
+    if config.teacher:
+        mixture = settled(mixture, _teacher(config, len(train_set.classes)), progress=config.progress and process.first)
     torch.manual_seed(config.seed)
     network = build_network(config.model, num_classes=len(train_set.classes))
     fresh = [name for name, _ in network.named_parameters()]
@@ -114,6 +117,13 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
         weights=class_weights(samples, num_classes=len(train_set.classes), power=config.class_weight_power),
         sets=mixture.sets,
     )
+
+
+def _teacher(config: TrainConfig, num_classes: int) -> nn.Module:
+    assert config.teacher
+    teacher = build_network(config.model, num_classes=num_classes)
+    load_weights(teacher, config.teacher)
+    return teacher.eval()
 
 
 def _one_epoch(run: TrainingRun, trained: nn.Module, batches: Iterator[Batch], board: Board) -> None:

@@ -6,15 +6,24 @@ Such a label is written as num_classes + k and means "one of sets[k]"; its loss 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm import tqdm
 
 from certiseg.datasets import NAMES, open_dataset
 from certiseg.datasets.base import Sample
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID
+from certiseg.models.outputs import tensor_of
 from certiseg.training.batches import read_all
+
+SURE = 0.5
+"""A teacher settles a pixel from this posterior on: the class is then its first choice."""
+TEACHER_SCALES = (0.75, 1.25)
 
 # What the classes of a data set say in those of CamVid; what is not named says nothing (void).
 _MOVABLE = (
@@ -57,6 +66,39 @@ def open_mixture(entries: Sequence[str], *, classes: Sequence[str]) -> Mixture:
         samples = [Sample(s.name, s.image, table[s.label]) for s in read_all(dataset) if s.label is not None]
         mixture.others.append((share, samples))
     return mixture
+
+
+def settled(mixture: Mixture, teacher: nn.Module, *, progress: bool = False) -> Mixture:
+    """Labels that name a set become the class the teacher is sure of, if the set holds it; the others stay."""
+    others = []
+    for share, samples in mixture.others:
+        shown = tqdm(samples, "labels by the teacher", disable=not progress, mininterval=1)
+        others.append((share, [replace(sample, label=_settled(sample, mixture.sets, teacher)) for sample in shown]))
+    return replace(mixture, others=others)
+
+
+def _settled(sample: Sample, sets: Sequence[tuple[int, ...]], teacher: nn.Module) -> np.ndarray:
+    assert sample.label is not None
+    posteriors = _posteriors(sample.image, teacher)
+    best, choice = (values.numpy() for values in posteriors.max(0))
+    label = sample.label.copy()
+    for index, members in enumerate(sets, len(posteriors)):
+        sure = (sample.label == index) & (best >= SURE) & np.isin(choice, members)
+        label[sure] = choice[sure]
+    return label
+
+
+@torch.inference_mode()
+def _posteriors(image: np.ndarray, teacher: nn.Module) -> Tensor:
+    """(classes, H, W): the mean over two sizes of the image and their mirror images."""
+    size, total = image.shape[:2], torch.zeros(())
+    pixels = torch.from_numpy(image).permute(2, 0, 1)[None].float() / 255
+    for scale in TEACHER_SCALES:
+        sized = F.interpolate(pixels, scale_factor=scale, mode="bilinear", antialias=True)
+        both = tensor_of(teacher(torch.cat([sized, sized.flip(-1)])))
+        both = F.interpolate(both, size=size, mode="bilinear", align_corners=False).softmax(1)
+        total = total + both[0] + both[1].flip(-1)
+    return total / (2 * len(TEACHER_SCALES))
 
 
 def parse_entry(entry: str) -> tuple[str, float, str | None]:
