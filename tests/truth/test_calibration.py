@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -224,6 +225,18 @@ def test_sets_of_an_image_are_saved_and_read(tmp_path: Path) -> None:
     assert set(again.labels_at(3, 4)) == members
     with pytest.raises(cs.InputError, match="row and column must lie in the image"):
         found.labels_at(12, 0)
+
+
+def test_a_set_holds_the_classes_of_its_bits_and_a_file_of_more_is_refused(tmp_path: Path) -> None:
+    found = made().answer(MODEL, scene(95)[0])
+    for index, name in enumerate(CLASSES):
+        np.testing.assert_array_equal(found.holds(np.full(found.size.shape, index)), found.members[..., index], name)
+    assert not found.holds(np.full(found.size.shape, 255, np.uint8)).any()
+    assert not found.holds(np.full(found.size.shape, -1)).any()
+    assert len(CLASSES) % 8, "there are bits beyond the classes"
+    replace(found, packed=found.packed | 1).save(tmp_path / "more.npz")
+    with pytest.raises(cs.InputError, match="beyond the"):
+        load_sets(tmp_path / "more.npz")
 
 
 def test_a_summary_counts_what_the_sets_hold() -> None:

@@ -94,7 +94,7 @@ def write_sets(folder: Path, data: Path, name: str, *, fresh: bool = True) -> An
     tree = cs.load_hierarchy("camvid")
     members = np.random.default_rng(1).random((HEIGHT, WIDTH, 31)) < np.linspace(0.01, 0.4, WIDTH)[:, None]
     key, claim = image_key(read_image(data / "images" / f"{name}.png")), "This is a promise about the truth."
-    sets = TruthSets(members, tree.classes, 7, fresh, key, (0.1, 0.95), claim, MODEL, tree)
+    sets = TruthSets(np.packbits(members, axis=2), tree.classes, 7, fresh, key, (0.1, 0.95), claim, MODEL, tree)
     folder.mkdir(exist_ok=True)
     sets.save(folder / f"{name}.truth.npz")
     return sets

@@ -54,12 +54,19 @@ def vertex_before(first: Any, last: Any, posterior: Any, masks: Any, agreement: 
 
 
 @inline
-def _mean(coarse: Any, top: Any, bottom: Any, left: Any, right: Any, y: Any, x: Any, c: Any) -> Any:
-    """The bilinear mean of a class at weights (y, x), plus one half: its whole part is the rounded mean."""
+def _mean(corners: Any, y: Any, x: Any) -> Any:
+    """The bilinear mean of four corners at weights (y, x), plus one half: its whole part is the rounded mean."""
     y, x, one = np.float64(y), np.float64(x), np.float64(1)
-    upper = (one - x) * coarse[top, left, c] + x * coarse[top, right, c]
-    lower = (one - x) * coarse[bottom, left, c] + x * coarse[bottom, right, c]
+    upper = (one - x) * corners[0] + x * corners[1]
+    lower = (one - x) * corners[2] + x * corners[3]
     return (one - y) * upper + y * lower + np.float64(0.5)
+
+
+@inline
+def _corners(coarse: Any, top: Any, bottom: Any, left: Any, right: Any, c: Any) -> Any:
+    """A class at the upper left, upper right, lower left and lower right of a cell."""
+    one, two = np.float64(coarse[top, left, c]), np.float64(coarse[top, right, c])
+    return one, two, np.float64(coarse[bottom, left, c]), np.float64(coarse[bottom, right, c])
 
 
 @jit
@@ -72,7 +79,7 @@ def enlarge(first: Any, last: Any, coarse: Any, places: Any, fine: Any) -> None:
         for j in range(fine.shape[1]):
             left, right = columns[j], min(columns[j] + 1, w - 1)
             for c in range(num_classes):
-                fine[i, j, c] = np.uint32(_mean(coarse, top, bottom, left, right, row_weights[i], column_weights[j], c))
+                fine[i, j, c] = np.uint32(_mean(_corners(coarse, top, bottom, left, right, c), row_weights[i], column_weights[j]))
 
 
 @jit
@@ -86,40 +93,39 @@ def enlarge_one(first: Any, last: Any, coarse: Any, places: Any, label: Any, fin
             left, right, c = columns[j], min(columns[j] + 1, w - 1), label[i, j]
             fine[i, j] = 0
             if c >= 0:
-                fine[i, j] = np.uint32(_mean(coarse, top, bottom, left, right, row_weights[i], column_weights[j], c))
+                fine[i, j] = np.uint32(_mean(_corners(coarse, top, bottom, left, right, c), row_weights[i], column_weights[j]))
 
 
 @jit
-def reaching(first: Any, last: Any, coarse: Any, places: Any, least: Any, members: Any) -> None:
-    """members[i, j, c] = whether the enlarged coarse[..., c] is at least least[c], for the rows first .. last-1."""
+def reaching(first: Any, last: Any, coarse: Any, reached: Any, places: Any, least: Any, packed: Any) -> None:
+    """The bits of packed[i, j]: the classes whose enlarged coarse[..., c] is at least least[c]; rows first .. last-1.
+
+    reached (h, w, bytes): the same of coarse itself. Class c is bit 7 - c % 8 of byte c // 8, as np.packbits has it.
+    """
     rows, row_weights, columns, column_weights = places
-    h, w, num_classes = coarse.shape
-    inside, touched = np.empty(num_classes, np.bool_), np.empty(num_classes, np.bool_)
-    mixed = np.empty(num_classes + 1, np.int64)
+    h, w = coarse.shape[:2]
     first_row = first
     while first_row < last:
         end_row = same_until(rows, first_row, last)
         top, bottom = rows[first_row], min(rows[first_row] + 1, h - 1)
         first_column = 0
-        while first_column < members.shape[1]:
-            end_column = same_until(columns, first_column, members.shape[1])
+        while first_column < packed.shape[1]:
+            end_column = same_until(columns, first_column, packed.shape[1])
             left, right = columns[first_column], min(columns[first_column] + 1, w - 1)
-            for c in range(num_classes):
-                one, two = coarse[top, left, c], coarse[top, right, c]
-                three, four = coarse[bottom, left, c], coarse[bottom, right, c]
-                inside[c] = (one >= least[c]) & (two >= least[c]) & (three >= least[c]) & (four >= least[c])
-                touched[c] = (one >= least[c]) | (two >= least[c]) | (three >= least[c]) | (four >= least[c])
-            count = 0
-            for c in range(num_classes):
-                mixed[count] = c
-                count += touched[c] != inside[c]
-            for i in range(first_row, end_row):
-                for j in range(first_column, end_column):
-                    for c in range(num_classes):
-                        members[i, j, c] = inside[c]
-                    for k in range(count):
-                        c = mixed[k]
-                        mean = _mean(coarse, top, bottom, left, right, row_weights[i], column_weights[j], c)
-                        members[i, j, c] = mean >= least[c]
+            for b in range(packed.shape[2]):
+                one, two = reached[top, left, b], reached[top, right, b]
+                three, four = reached[bottom, left, b], reached[bottom, right, b]
+                everywhere = one & two & three & four
+                packed[first_row:end_row, first_column:end_column, b] = everywhere
+                mixed, c = np.int64(one | two | three | four) - np.int64(everywhere), 8 * b
+                while mixed:
+                    if mixed & 128:
+                        corners, bound = _corners(coarse, top, bottom, left, right, c), np.float64(least[c])
+                        bit = np.uint8(128 >> (c - 8 * b))
+                        for j in range(first_column, end_column):
+                            for i in range(first_row, end_row):
+                                inside = _mean(corners, row_weights[i], column_weights[j]) >= bound
+                                packed[i, j, b] |= bit if inside else np.uint8(0)
+                    mixed, c = (mixed << 1) & 255, c + 1
             first_column = end_column
         first_row = end_row

@@ -51,4 +51,6 @@ def noise_stream(*, seed: int, image_key: str, stage: Stage, along: Sequence[str
 def image_key(pixels: NDArray[np.float32]) -> str:
     """The hash of the decoded pixels (H, W, channels) in [0, 1], which stands for the image."""
     pixels = np.ascontiguousarray(pixels, dtype="<f4")
-    return hashlib.sha256(f"{pixels.shape}".encode() + pixels.tobytes()).hexdigest()
+    hashed = hashlib.sha256(f"{pixels.shape}".encode())
+    hashed.update(pixels.data)
+    return hashed.hexdigest()

@@ -21,14 +21,16 @@ from certiseg.render.pictures import size_map
 
 KIND = "truth"
 FORMAT_VERSION = 1
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
+"""How many bits every byte has."""
 
 
 @dataclass(frozen=True, eq=False)
 class TruthSets:
     """Sets that hold the truth; see `claim()` for what is promised about them."""
 
-    members: NDArray[np.bool_]
-    """(H, W, C): the classes of every pixel."""
+    packed: NDArray[np.uint8]
+    """(H, W, bytes): the classes of every pixel, a bit for each, as np.packbits has them."""
     class_names: tuple[str, ...]
     seed: int
     """Of the noise of the one pass."""
@@ -44,12 +46,25 @@ class TruthSets:
     """What 0 and 1 stand for in the image."""
 
     def __repr__(self) -> str:
-        return f"TruthSets({self.members.shape[0]}x{self.members.shape[1]}, {self.mean_size:.2f} classes on average)"
+        return f"TruthSets({self.packed.shape[0]}x{self.packed.shape[1]}, {self.mean_size:.2f} classes on average)"
+
+    @property
+    def members(self) -> NDArray[np.bool_]:
+        """(H, W, C): which classes the set of every pixel holds; eight times the memory, made anew at each call."""
+        return np.unpackbits(self.packed, axis=2, count=len(self.class_names)).view(np.bool_)
 
     @cached_property
     def size(self) -> NDArray[np.uint16]:
         """(H, W): how many classes the set of every pixel holds."""
-        return np.asarray(self.members.sum(axis=2, dtype=np.uint16))
+        return np.asarray(_BITS[self.packed].sum(axis=2, dtype=np.uint16))
+
+    def holds(self, classes: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """(H, W): whether the set of every pixel holds a class of its own; not where that is no class."""
+        known = (classes >= 0) & (classes < len(self.class_names))
+        wanted = np.where(known, classes, 0).astype(np.intp)
+        byte = np.take_along_axis(self.packed, wanted[..., None] >> 3, 2)[..., 0]
+        held: NDArray[np.bool_] = known & ((byte >> (7 - (wanted & 7)) & 1) == 1)
+        return held
 
     @property
     def mean_size(self) -> float:
@@ -66,7 +81,8 @@ class TruthSets:
         height, width = self.size.shape
         if not (0 <= row < height and 0 <= column < width):
             raise InputError(f"row and column must lie in the image of {height}x{width}, got {row} and {column}")
-        return tuple(self.class_names[index] for index in np.flatnonzero(self.members[row, column]))
+        inside = np.unpackbits(self.packed[row, column], count=len(self.class_names))
+        return tuple(self.class_names[index] for index in np.flatnonzero(inside))
 
     def claim(self) -> str:
         """The guarantee in plain words."""
@@ -116,8 +132,7 @@ class TruthSets:
             "hierarchy": None if self.hierarchy is None else self.hierarchy.as_dict(),
             "values": [list(pair) for pair in self.values],
         }
-        arrays = {"members": np.packbits(self.members, axis=2)}
-        write_archive(path, kind=KIND, version=FORMAT_VERSION, meta=meta, arrays=arrays)
+        write_archive(path, kind=KIND, version=FORMAT_VERSION, meta=meta, arrays={"members": self.packed})
 
 
 def load_sets(path: str | Path) -> TruthSets:
@@ -128,11 +143,12 @@ def load_sets(path: str | Path) -> TruthSets:
         names, tree = tuple(meta["class_names"]), meta["hierarchy"]
         if packed.ndim != 3 or packed.dtype != np.uint8 or packed.shape[2] != -(-len(names) // 8):
             raise ValueError(f"`members` of shape {packed.shape} for {len(names)} classes")
-        members = np.unpackbits(packed, axis=2, count=len(names)).astype(bool)
+        if len(names) % 8 and (packed[..., -1] & (0xFF >> len(names) % 8)).any():
+            raise ValueError(f"`members` beyond the {len(names)} classes")
         hierarchy = None if tree is None else hierarchy_from_json(tree, source=str(path))
         risk, pixels = meta["level"]
         plain = {key: meta[key] for key in ("seed", "fresh", "image_key", "promise", "model")}
         plain["values"] = as_values(meta["values"]) or BYTES
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: must hold the sets of an image, got: {error}") from None
-    return TruthSets(members, names, level=(risk, pixels), hierarchy=hierarchy, **plain)
+    return TruthSets(packed, names, level=(risk, pixels), hierarchy=hierarchy, **plain)

@@ -117,10 +117,10 @@ class Calibration:
         used = secrets.randbits(SEED_BITS) if seed is None else seed
         level = self.settings.level(risk, pixels)
         least = self.thresholds(risk=risk, pixels=pixels)
-        members = self.fits(segmenter, read, seed=used, key=key).members(least)
-        promise = self.claim(risk=risk, pixels=pixels, size=members.shape[:2], fresh=fresh)
+        packed = self.fits(segmenter, read, seed=used, key=key).sets(least)
+        promise = self.claim(risk=risk, pixels=pixels, size=packed.shape[:2], fresh=fresh)
         facts = (used, fresh, key, level, promise, self.model.name, self.hierarchy, self.values)
-        return TruthSets(members, self.class_names, *facts)
+        return TruthSets(packed, self.class_names, *facts)
 
     def open(self, image: ImageLike) -> Picture:
         """An image read as those of the calibration were."""

@@ -109,8 +109,7 @@ def evaluate_sets(
             sets = calibration.answer(segmenter, Picture(moved, calibration.values))
             if reached.multiple == 0:
                 keep(name, sets)
-            members = sets.members
-            held, sizes = _held(members, label, known), members.sum(axis=2)
+            held, sizes = sets.holds(label) & known, sets.size
             reached.images.append(_image(name, held, sizes, known, settings.pixels[0]))
             for group, where in masks.items():
                 reached.groups.setdefault(group, Group()).add(held, sizes, where)
@@ -118,12 +117,6 @@ def evaluate_sets(
     if not found[0].images:
         raise InputError("images must be labelled images to evaluate, got none with a labelled pixel")
     return found
-
-
-def _held(members: NDArray[np.bool_], label: NDArray[np.integer], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    truth = np.where(known, label, 0).astype(np.intp)
-    held: NDArray[np.bool_] = np.take_along_axis(members, truth[..., None], 2)[..., 0] & known
-    return held
 
 
 def _image(

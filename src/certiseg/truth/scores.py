@@ -63,14 +63,15 @@ class Fits:
         whole = (slice(0, self.size[0]), slice(0, self.size[1]))
         return Fits(self.size, ((whole, fits_of(self.everywhere(), score, hierarchy), None),))
 
-    def members(self, least: Fit) -> NDArray[np.bool_]:
-        """(H, W, C): the classes that fit at least so well (C,)."""
-        found = np.empty((*self.size, self.num_classes), np.bool_)
+    def sets(self, least: Fit) -> NDArray[np.uint8]:
+        """(H, W, bytes): the classes that fit at least so well (C,), a bit for each, as np.packbits has them."""
+        found = np.empty((*self.size, -(-self.num_classes // 8)), np.uint8)
         for box, coarse, places in self.parts:
+            reached = np.packbits(coarse >= least, axis=2)
             if places is None:
-                np.greater_equal(coarse, least, out=found[box])
+                found[box] = reached
             else:
-                in_parts(reaching, *found[box].shape[:2], coarse, places, least, found[box])
+                in_parts(reaching, *found[box].shape[:2], coarse, reached, places, least, found[box])
         return found
 
     def of_truth(self, label: NDArray[np.integer], known: NDArray[np.bool_]) -> Fit:

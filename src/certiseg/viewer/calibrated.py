@@ -36,7 +36,7 @@ class Calibrated:
                 f"--truth must be a folder with files NAME{ENDING}, got {folder}; write them with `certiseg certify "
                 "--calibration` or `certiseg evaluate --calibration`"
             )
-        self._sets = BoundedCache[TruthSets](256 << 20, lambda sets: sets.members.nbytes)
+        self._sets = BoundedCache[TruthSets](256 << 20, lambda sets: sets.packed.nbytes)
 
     def facts(self) -> dict[str, Any]:
         """What the page needs to know once."""
@@ -98,4 +98,4 @@ def _held(sets: TruthSets, truth: Any) -> float | None:
     known = None if truth is None else truth < len(sets.class_names)
     if known is None or not known.any():
         return None
-    return float(sets.members[known, truth[known].astype(np.intp)].mean())
+    return float(sets.holds(truth)[known].mean())
