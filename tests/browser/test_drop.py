@@ -43,7 +43,8 @@ def drop(visit, content, name="a photo.png"):
     visit.page.evaluate(DROP, {"name": name, "content": base64.b64encode(content).decode()})
 
 
-def test_a_dropped_image_grows_into_its_certificate(open_page, run):
+def test_a_dropped_image_grows_into_its_certificate(open_page, run, monkeypatch):
+    monkeypatch.setattr("certiseg.viewer.uploads.secrets.randbits", lambda _: 5)  # one of the seeds that leave a pixel out
     visit = open_page()
     drop(visit, picture())
     visit.wait("document.querySelector('.pane-a figcaption').textContent.includes('draws')")
