@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
+from certiseg.models.layers import convolution
 from certiseg.models.weight_files import load_weights
 
 NUM_CLASSES = 31
@@ -59,7 +60,7 @@ class ConvNorm(nn.Sequential):
     ) -> None:
         half = kernel // 2
         self.later, self.relu = later, relu
-        conv = nn.Conv2d(inputs, outputs, kernel, stride, 0 if later else half, groups=groups, bias=False)
+        conv = convolution(inputs, outputs, kernel, stride, padding=0 if later else half, groups=groups, bias=False)
         layers: list[nn.Module] = [nn.ZeroPad2d((half - 1, half, half - 1, half))] if later else []
         super().__init__(*layers, conv, nn.BatchNorm2d(outputs, eps=1e-3), *([nn.ReLU6(inplace=True)] if relu else []))
 
@@ -137,13 +138,16 @@ class Pyramid(nn.Module):
 class Compact(nn.Module):
     """(B, 3, H, W) images in [0, 1] (noisy ones may leave it) -> (B, classes, ~H/4, ~W/4) logits, H and W >= 32."""
 
+    reentrant = True
+    """Nothing is kept between calls, so several threads may ask at once."""
+
     def __init__(self, num_classes: int = NUM_CLASSES, *, dropout: float = 0.1) -> None:
         super().__init__()
         self.num_classes = num_classes
         self.encoder = Encoder()
         self.pyramid = Pyramid([STAGES[tap][4] for tap in TAPS], PYRAMID)
         self.dropout = nn.Dropout2d(dropout)
-        self.head = nn.Conv2d(PYRAMID, num_classes, 1)
+        self.head = convolution(PYRAMID, num_classes, 1)
 
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[-1] < MIN_SIDE or images.shape[-2] < MIN_SIDE:

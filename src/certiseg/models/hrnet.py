@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
+from certiseg.models.layers import convolution
 from certiseg.models.weight_files import MAX_CLASSES, load_weights, read_weights, shown
 
 WIDTHS = (48, 96, 192, 384)  # channels at 1/4, 1/8, 1/16 and 1/32 of the image
@@ -61,7 +62,7 @@ def num_classes_of(state: Mapping[str, Tensor]) -> int | None:
 
 
 def _conv(inputs: int, outputs: int, kernel: int = 3, stride: int = 1) -> nn.Conv2d:
-    return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    return convolution(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 
 
 def _conv_bn(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, *, relu: bool = True) -> nn.Sequential:
@@ -149,6 +150,9 @@ class _Transition(nn.ModuleList):
 
 
 class _Backbone(nn.Module):
+    reentrant = True
+    """Nothing is kept between calls, so several threads may ask at once."""
+
     def __init__(self, num_classes: int, *, align_corners: bool):
         if not isinstance(num_classes, int) or not 1 <= num_classes <= MAX_CLASSES:
             raise InputError(f"num_classes must be a whole number from 1 to {MAX_CLASSES}, got {num_classes!r}")
@@ -176,8 +180,8 @@ class _Backbone(nn.Module):
 
 def _head(num_classes: int) -> nn.Sequential:
     width = sum(WIDTHS)
-    mix = [nn.Conv2d(width, width, 1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
-    return nn.Sequential(*mix, nn.Conv2d(width, num_classes, 1))
+    mix = [convolution(width, width, 1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
+    return nn.Sequential(*mix, convolution(width, num_classes, 1))
 
 
 class HRNet(_Backbone):
@@ -239,7 +243,7 @@ class HRNetOCR(_Backbone):
             nn.Conv2d(sum(WIDTHS), width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
         )
         self.ocr_distri_head = _OCRHead(width, key_width)
-        self.cls_head = nn.Conv2d(width, num_classes, 1)
+        self.cls_head = convolution(width, num_classes, 1)
         self.aux_head = _head(num_classes)
 
     def both_scores(self, images: Tensor) -> tuple[Tensor, Tensor]:
