@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 StopRule = Callable[[Votes], bool]
 
-_BUFFERED_DRAWS = 16
+BUFFERED_DRAWS = 16
 """Label maps kept before they are counted, so that each pixel's counts are visited once for all of them."""
 _CHECKPOINT_SECONDS = 20.0
 MOST_THREADS = 1024
@@ -219,7 +219,7 @@ class _Incoming:
                 self.tally.add_estimation(batch, scores)
             else:
                 (self.tally or self.partial).add_selection(batch, scores)
-            if len(self.draws) >= _BUFFERED_DRAWS:
+            if len(self.draws) >= BUFFERED_DRAWS:
                 self.count()
             self.each(len(batch))
 

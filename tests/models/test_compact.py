@@ -109,3 +109,29 @@ def test_missing_weights_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(module, "WEIGHTS", tmp_path / "none.safetensors")
     with pytest.raises(InputError, match=r"weights must be a file, got .*none.safetensors"):
         load_compact()
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
+def test_no_convolution_takes_the_slow_loop_on_one_thread() -> None:
+    network, before = compact().eval(), torch.get_num_threads()
+    image = torch.rand(1, 3, 480, 640).to(memory_format=torch.channels_last)  # small maps take it anyway
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode(), torch.profiler.profile() as seen:
+            network(image)
+    finally:
+        torch.set_num_threads(before)
+    names = {event.key for event in seen.key_averages()}
+    assert "aten::mkldnn_convolution" in names
+    assert not [name for name in names if "slow" in name]
+
+
+def test_what_is_called_dilated_is_the_same_function() -> None:
+    network, image = compact().eval(), torch.rand(1, 3, 64, 96)
+    with torch.inference_mode():
+        found = network(image)
+        for layer in network.modules():
+            if isinstance(layer, torch.nn.Conv2d) and layer.kernel_size == (1, 1):
+                assert layer.dilation == (2, 2)
+                layer.dilation = (1, 1)
+        torch.testing.assert_close(network(image), found, rtol=1e-5, atol=1e-5)
