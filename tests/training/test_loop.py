@@ -11,14 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors import safe_open
 
 import certiseg as cs
 from certiseg.datasets import open_dataset, open_training_pair
 from certiseg.errors import InputError
 from certiseg.hierarchy import VOID, load_hierarchy
+from certiseg.models.compact import WEIGHTS
 from certiseg.models.weight_files import read_weights
-from certiseg.training.checkpoint import load_checkpoint
+from certiseg.training.checkpoint import load_checkpoint, save_weights
 from certiseg.training.config import TrainConfig
 from certiseg.training.curves import COLUMNS, read_csv
 from certiseg.training.loop import train
@@ -125,6 +127,26 @@ def test_start_from_another_head(discs: Path, tmp_path: Path) -> None:
     own, given = network.state_dict(), trained.state_dict()
     assert torch.equal(own["pyramid.mix.0.0.weight"], given["pyramid.mix.0.0.weight"].half().float())
     assert torch.equal(own["encoder.stem.2.running_var"], given["encoder.stem.2.running_var"])
+
+
+def test_a_teacher_changes_what_is_learnt_from_sets(tmp_path: Path) -> None:
+    """Frames of comma10k that only say "undrivable" beside streets, without and with the shipped weights as teacher."""
+    for part in ("images", "labels"):
+        (tmp_path / part).mkdir()
+    for number, sample in zip(range(2), open_training_pair("streets", None)[0], strict=False):
+        Image.fromarray(sample.image).save(tmp_path / "images" / f"{number}.png")
+        Image.fromarray(np.full(sample.image.shape[:2], 2, np.uint8)).save(tmp_path / "labels" / f"{number}.png")
+    values = small(None, tmp_path / "run", dataset="streets", epochs=1, also=(f"comma10k:0.7:{tmp_path}",))
+    alone, taught = (
+        train(TrainConfig(**values | {"out": str(tmp_path / f"{teacher}"), "teacher": teacher and str(WEIGHTS)}))
+        for teacher in (None, "teacher")
+    )
+    # A set costs less than any of its classes.
+    assert taught[0]["train_loss"] > alone[0]["train_loss"]
+    three = tmp_path / "three.safetensors"
+    save_weights(three, build_network("compact", num_classes=3), classes=("a", "b", "c"))
+    with pytest.raises(InputError, match="three.safetensors"):
+        train(TrainConfig(**values | {"out": str(tmp_path / "other"), "teacher": str(three)}))
 
 
 def test_tensorboard_files_are_written(discs: Path, tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
         (["--sigma-range", "0.5", "0.1"], "sigma_range must be two numbers"),
         (["--init-rate", "0"], r"init_rate must be in \(0, 1\]"),
         (["--init", "missing.pt"], "weights must be a file, got missing.pt"),
+        (["--recolour", "1.5"], r"recolour must be in \[0, 1\]"),
+        (["--teacher", "net.pt"], "teacher must have labels to settle, got 'net.pt' without --also"),
     ],
 )
 def test_bad_values(discs: Path, tmp_path: Path, changes: list[str], words: str) -> None:

@@ -164,6 +164,8 @@ class TrainConfig:
         require_one_of("schedule", self.schedule, ("poly", "one-cycle"))
         require_one_of("loss_at", self.loss_at, ("image", "logits"))
         parse_threats(self.threat)
+        if self.teacher and not self.also:
+            raise InputError(f"teacher must have labels to settle, got {self.teacher!r} without --also; add a data set")
 
     def decisive(self) -> dict[str, Any]:
         """The fields that change the result, as plain values."""
