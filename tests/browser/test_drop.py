@@ -44,7 +44,7 @@ def drop(visit, content, name="a photo.png"):
 
 
 def test_a_dropped_image_grows_into_its_certificate(open_page, run, monkeypatch):
-    monkeypatch.setattr("certiseg.viewer.uploads.secrets.randbits", lambda _: 5)  # one of the seeds that leave a pixel out
+    monkeypatch.setattr("certiseg.viewer.uploads.secrets.randbits", lambda _: 5)  # leaves a pixel out
     visit = open_page()
     drop(visit, picture())
     visit.wait("document.querySelector('.pane-a figcaption').textContent.includes('draws')")

@@ -145,7 +145,7 @@ def test_a_teacher_changes_what_is_learnt_from_sets(tmp_path: Path) -> None:
     assert taught[0]["train_loss"] > alone[0]["train_loss"]
     three = tmp_path / "three.safetensors"
     save_weights(three, build_network("compact", num_classes=3), classes=("a", "b", "c"))
-    with pytest.raises(InputError, match="three.safetensors"):
+    with pytest.raises(InputError, match=r"three\.safetensors"):
         train(TrainConfig(**values | {"out": str(tmp_path / "other"), "teacher": str(three)}))
 
 

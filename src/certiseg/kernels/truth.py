@@ -79,7 +79,8 @@ def enlarge(first: Any, last: Any, coarse: Any, places: Any, fine: Any) -> None:
         for j in range(fine.shape[1]):
             left, right = columns[j], min(columns[j] + 1, w - 1)
             for c in range(num_classes):
-                fine[i, j, c] = np.uint32(_mean(_corners(coarse, top, bottom, left, right, c), row_weights[i], column_weights[j]))
+                corners = _corners(coarse, top, bottom, left, right, c)
+                fine[i, j, c] = np.uint32(_mean(corners, row_weights[i], column_weights[j]))
 
 
 @jit
@@ -93,7 +94,8 @@ def enlarge_one(first: Any, last: Any, coarse: Any, places: Any, label: Any, fin
             left, right, c = columns[j], min(columns[j] + 1, w - 1), label[i, j]
             fine[i, j] = 0
             if c >= 0:
-                fine[i, j] = np.uint32(_mean(_corners(coarse, top, bottom, left, right, c), row_weights[i], column_weights[j]))
+                corners = _corners(coarse, top, bottom, left, right, c)
+                fine[i, j] = np.uint32(_mean(corners, row_weights[i], column_weights[j]))
 
 
 @jit
