@@ -18,8 +18,10 @@ from certiseg.errors import InputError
 from certiseg.kernels import threads
 from certiseg.kernels.noise import CHUNK
 from certiseg.kernels.scores import _labels_of_scores, interpolation, labels_of_scores
+from certiseg.models.compact import Compact
 from certiseg.noise import NoiseStream
 from certiseg.noise.gaussian import add_noise, standard_normal
+from certiseg.runs.worker import SLICE_SECONDS, _Pace
 from certiseg.threats import fog
 from tests.models.tiny import TinyNet, picture
 
@@ -223,6 +225,32 @@ def test_lanes_need_a_model_that_allows_them_and_draws_enough() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
+def test_our_networks_are_asked_in_lanes_and_votes_do_not_depend_on_them() -> None:
+    model = cs.load_model("compact")
+    image = np.random.default_rng(0).integers(0, 256, (48, 64, 3)).astype(np.uint8)
+    lanes, one = (cs.sample(model, image, sigma=0.2, n0=4, n=40, seed=3, threads=threads) for threads in (None, 1))
+    assert drawing.lanes_of(model, image.size * 4) == 2
+    assert lanes.provenance["threads"] == 1
+    for name in ("counts", "ranking", "gap"):
+        np.testing.assert_array_equal(getattr(lanes, name), getattr(one, name))
+
+
+def test_a_module_is_asked_in_lanes_only_if_it_says_so_itself_and_has_no_hooks() -> None:
+    class Derived(Compact):
+        """Could keep anything between calls."""
+
+    network = Compact(4)
+    assert cs.Segmenter(network).reentrant
+    assert not cs.Segmenter(Derived(4)).reentrant
+    assert not cs.Segmenter(torch.nn.Sequential(network)).reentrant
+    network.head.register_forward_hook(lambda *_: None)
+    assert not cs.Segmenter(network).reentrant
+    said = TinyNet()
+    said.reentrant = True  # type: ignore[assignment]
+    assert cs.Segmenter(said).reentrant
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_what_goes_wrong_in_a_lane_ends_all_of_them() -> None:
     model, calls = Reentrant(), []
 
@@ -245,13 +273,22 @@ def test_more_threads_than_torch_has_are_one_lane(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(("torch_has", "batch", "draws", "lanes", "threads"), [
     (2, 1, 100, 2, 1), (12, 1, 1000, 6, 2), (64, 1, 1000, 8, 8), (7, 1, 1000, 7, 1), (8, 1, 20, 2, 4),
-    (8, 1 << 24, 1000, 4, 2), (8, 1 << 27, 1000, 1, 8), (3, 1 << 25, 1000, 1, 2),
+    (8, 1 << 22, 1000, 4, 2), (8, 1 << 25, 1000, 1, 8), (3, 1 << 23, 1000, 1, 2), (64, 1, None, 8, 8),
 ])  # fmt: skip
 def test_lanes_keep_their_limits(
-    monkeypatch: pytest.MonkeyPatch, torch_has: int, batch: int, draws: int, lanes: int, threads: int
+    monkeypatch: pytest.MonkeyPatch, torch_has: int, batch: int, draws: int | None, lanes: int, threads: int
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: torch_has)
     segmenter = cs.Segmenter(Reentrant())
-    assert drawing.threads_of_a_call(segmenter, batch, draws) == threads
+    if draws is not None:
+        assert drawing.threads_of_a_call(segmenter, batch, draws) == threads
     assert drawing.lanes_of(segmenter, batch, draws, threads=threads) == lanes
     assert drawing.lanes_of(segmenter, batch, draws, threads=1) <= 8
+
+
+def test_slices_of_a_run_give_every_lane_a_batch() -> None:
+    pace = _Pace(60, 2, lambda _: None)
+    assert pace._slice(0.0, 3) == 6, "the first one measures"
+    pace.draws = 6
+    assert pace._slice(600.0, 3) == 6, "however slow a draw is"
+    assert pace._slice(0.6, 3) == 6 * int(SLICE_SECONDS / 0.6)

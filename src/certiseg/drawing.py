@@ -31,18 +31,20 @@ if TYPE_CHECKING:
     from certiseg.models.outputs import Answers
 
 _MOST_BESIDE = 1 << 26
-"""Bytes of a batch above which noise is not made ahead, nor in lanes: each takes memory for one more."""
+"""Bytes of a batch above which noise is not made ahead: it takes memory for one more."""
 _MOST_LANES = 8
+_MOST_IN_LANES = 1 << 24
+"""Bytes of the batches of all lanes: a call of HRNet takes seventy times as much as its images, so about 1 GB."""
 _DRAWS_PER_LANE = 8
 """With fewer, the call without noise, which has no lane beside it, would cost more than lanes save."""
 
 
-def lanes_of(segmenter: Segmenter, batch_bytes: int, draws: int, *, threads: int = 1) -> int:
-    """How many calls of the model run at once, at so many of torch's threads each."""
+def lanes_of(segmenter: Segmenter, batch_bytes: int, draws: int | None = None, *, threads: int = 1) -> int:
+    """How many calls of the model run at once, at so many of torch's threads each; draws: None stands for many."""
     if not segmenter.reentrant or segmenter.device.type != "cpu":
         return 1
-    room = min(_MOST_LANES, draws // _DRAWS_PER_LANE, _MOST_BESIDE // batch_bytes)
-    return max(1, min(room, torch.get_num_threads() // threads))
+    room = min(_MOST_LANES, _MOST_IN_LANES // batch_bytes, torch.get_num_threads() // threads)
+    return max(1, room if draws is None else min(room, draws // _DRAWS_PER_LANE))
 
 
 def threads_of_a_call(segmenter: Segmenter, batch_bytes: int, draws: int) -> int:

@@ -15,7 +15,9 @@ def segmenter() -> cs.Segmenter:
     return cs.Segmenter(torch.nn.Conv2d(3, 4, 1))
 
 
-def choose(monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], *, of_a_draw: int, memory: int) -> int:
+def choose(
+    monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], *, of_a_draw: int, memory: int, at_once: int = 1
+) -> int:
     """The choice where a batch takes these seconds, and as much memory as `of_a_draw` for each of its draws."""
     tried: list[int] = []
 
@@ -26,7 +28,7 @@ def choose(monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], *, of_a_d
 
     monkeypatch.setattr(batching, "least_seconds", least_seconds)
     monkeypatch.setattr(batching, "_memory", lambda _, *, peak: GIB + (of_a_draw * tried[-1] if peak else 0))
-    return batching.measured_batch_size(segmenter(), (8, 8), memory=memory, most=8)
+    return batching.measured_batch_size(segmenter(), (8, 8), memory=memory, most=8, at_once=at_once)
 
 
 def test_the_fastest_batch_per_draw_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +42,7 @@ def test_a_batch_that_would_not_fit_is_not_tried(monkeypatch: pytest.MonkeyPatch
     assert choose(monkeypatch, free, of_a_draw=GIB // 2, memory=4 * GIB) == 4
     assert choose(monkeypatch, free, of_a_draw=GIB, memory=4 * GIB - 1) == 2
     assert choose(monkeypatch, free, of_a_draw=5 * GIB, memory=4 * GIB) == 1
+    assert choose(monkeypatch, free, of_a_draw=GIB // 2, memory=4 * GIB, at_once=2) == 2
 
 
 def test_a_real_network_is_measured_and_memory_is_seen() -> None:

@@ -147,6 +147,13 @@ def test_a_teacher_changes_what_is_learnt_from_sets(tmp_path: Path) -> None:
     save_weights(three, build_network("compact", num_classes=3), classes=("a", "b", "c"))
     with pytest.raises(InputError, match=r"three\.safetensors"):
         train(TrainConfig(**values | {"out": str(tmp_path / "other"), "teacher": str(three)}))
+    classes = load_hierarchy("camvid").classes
+    save_weights(three, build_network("compact", num_classes=31), classes=classes[::-1])
+    with pytest.raises(InputError, match="teacher must know the classes of streets in their order"):
+        train(TrainConfig(**values | {"out": str(tmp_path / "other"), "teacher": str(three)}))
+    only_classes = {"also": ("streets:0.5",), "teacher": str(WEIGHTS), "out": str(tmp_path / "other")}
+    with pytest.raises(InputError, match="got none that name a set"):
+        train(TrainConfig(**values | only_classes))
 
 
 def test_tensorboard_files_are_written(discs: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
@@ -151,11 +152,13 @@ def add_memory_option(parser: Parser, default: str | None = None) -> None:
 
 def settled_batch_size(args: argparse.Namespace, model: Segmenter, shape: tuple[int, ...]) -> int:
     """Draws per model call: as asked, or as measured for images of this height, width and number of channels."""
+    from certiseg.drawing import lanes_of
     from certiseg.models.batching import measured_batch_size
 
     if args.batch_size is not None:
         return int(args.batch_size)
-    return measured_batch_size(model, (shape[0], shape[1]), memory=args.memory, channels=shape[2])
+    size, lanes = (shape[0], shape[1]), lanes_of(model, 4 * math.prod(shape))
+    return measured_batch_size(model, size, memory=args.memory, channels=shape[2], at_once=lanes)
 
 
 def settle_stopping(args: argparse.Namespace) -> None:

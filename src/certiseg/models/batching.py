@@ -24,18 +24,17 @@ _WORTH = 0.97
 
 
 def measured_batch_size(
-    segmenter: Segmenter, size: tuple[int, int], *, memory: int, channels: int = 3, most: int = 32
+    segmenter: Segmenter, size: tuple[int, int], *, memory: int, channels: int = 3, most: int = 32, at_once: int = 1
 ) -> int:
     """The batch that takes the least time per draw while the process stays below `memory` bytes.
 
     1, 2, 4, ... are tried until one is not worth it, or the next one, which takes at most twice as much beyond what
-    the process had before, would not fit; calls that may run at once count together. One draw at a time is always
-    allowed.
+    the process had before, would not fit. at_once: calls that run side by side, which count together. One draw at a
+    time is always allowed.
     """
     channels = segmenter.settings.channels or channels
     before = _memory(segmenter.device, peak=False)
     best, least, batch = 1, float("inf"), 1
-    at_once = torch.get_num_threads() if segmenter.reentrant else 1
     while batch <= most:
         _forget_peak(segmenter.device)
         images = torch.rand(

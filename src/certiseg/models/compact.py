@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
-from certiseg.models.layers import convolution
+from certiseg.models.layers import Convolution
 from certiseg.models.weight_files import load_weights
 
 NUM_CLASSES = 31
@@ -60,7 +60,7 @@ class ConvNorm(nn.Sequential):
     ) -> None:
         half = kernel // 2
         self.later, self.relu = later, relu
-        conv = convolution(inputs, outputs, kernel, stride, padding=0 if later else half, groups=groups, bias=False)
+        conv = Convolution(inputs, outputs, kernel, stride, 0 if later else half, groups=groups, bias=False)
         layers: list[nn.Module] = [nn.ZeroPad2d((half - 1, half, half - 1, half))] if later else []
         super().__init__(*layers, conv, nn.BatchNorm2d(outputs, eps=1e-3), *([nn.ReLU6(inplace=True)] if relu else []))
 
@@ -73,7 +73,7 @@ class ConvNorm(nn.Sequential):
         x = self[0](x) if self.later else x
         scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
         kernel, bias = conv.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
-        y = F.conv2d(x, kernel, bias, conv.stride, conv.padding, conv.dilation, conv.groups)
+        y = conv._conv_forward(x, kernel, bias)
         return F.relu6(y, inplace=True) if self.relu else y
 
 
@@ -138,8 +138,7 @@ class Pyramid(nn.Module):
 class Compact(nn.Module):
     """(B, 3, H, W) images in [0, 1] (noisy ones may leave it) -> (B, classes, ~H/4, ~W/4) logits, H and W >= 32."""
 
-    reentrant = True
-    """Nothing is kept between calls, so several threads may ask at once."""
+    reentrant = True  # nothing is kept between calls
 
     def __init__(self, num_classes: int = NUM_CLASSES, *, dropout: float = 0.1) -> None:
         super().__init__()
@@ -147,7 +146,7 @@ class Compact(nn.Module):
         self.encoder = Encoder()
         self.pyramid = Pyramid([STAGES[tap][4] for tap in TAPS], PYRAMID)
         self.dropout = nn.Dropout2d(dropout)
-        self.head = convolution(PYRAMID, num_classes, 1)
+        self.head = Convolution(PYRAMID, num_classes, 1)
 
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[-1] < MIN_SIDE or images.shape[-2] < MIN_SIDE:

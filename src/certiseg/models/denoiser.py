@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from certiseg.models.layers import convolution
+from certiseg.models.layers import Convolution
 from certiseg.models.weight_files import load_weights, read_weights
 
 WEIGHTS = Path(__file__).parent / "weights" / "denoiser.safetensors"
@@ -30,7 +30,7 @@ class Denoiser(nn.Module):
         self.enter = nn.Conv2d(13, widths[0], 3, padding=1)
         self.down = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(widths))
         self.encode = nn.ModuleList(_Block(w) for w in widths)
-        self.up = nn.ModuleList(convolution(b, a, 1) for a, b in pairwise(widths))
+        self.up = nn.ModuleList(Convolution(b, a, 1) for a, b in pairwise(widths))
         self.decode = nn.ModuleList(_Block(w) for w in widths[:-1])
         self.leave = nn.Conv2d(widths[0], 12, 3, padding=1)
 

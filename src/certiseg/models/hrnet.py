@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
-from certiseg.models.layers import convolution
+from certiseg.models.layers import Convolution
 from certiseg.models.weight_files import MAX_CLASSES, load_weights, read_weights, shown
 
 WIDTHS = (48, 96, 192, 384)  # channels at 1/4, 1/8, 1/16 and 1/32 of the image
@@ -62,7 +62,7 @@ def num_classes_of(state: Mapping[str, Tensor]) -> int | None:
 
 
 def _conv(inputs: int, outputs: int, kernel: int = 3, stride: int = 1) -> nn.Conv2d:
-    return convolution(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    return Convolution(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 
 
 def _conv_bn(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, *, relu: bool = True) -> nn.Sequential:
@@ -150,9 +150,6 @@ class _Transition(nn.ModuleList):
 
 
 class _Backbone(nn.Module):
-    reentrant = True
-    """Nothing is kept between calls, so several threads may ask at once."""
-
     def __init__(self, num_classes: int, *, align_corners: bool):
         if not isinstance(num_classes, int) or not 1 <= num_classes <= MAX_CLASSES:
             raise InputError(f"num_classes must be a whole number from 1 to {MAX_CLASSES}, got {num_classes!r}")
@@ -180,12 +177,14 @@ class _Backbone(nn.Module):
 
 def _head(num_classes: int) -> nn.Sequential:
     width = sum(WIDTHS)
-    mix = [convolution(width, width, 1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
-    return nn.Sequential(*mix, convolution(width, num_classes, 1))
+    mix = [Convolution(width, width, 1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
+    return nn.Sequential(*mix, Convolution(width, num_classes, 1))
 
 
 class HRNet(_Backbone):
     """HRNetV2-W48: scores from the four concatenated resolutions."""
+
+    reentrant = True  # nothing is kept between calls
 
     def __init__(self, num_classes: int, *, align_corners: bool = False):
         super().__init__(num_classes, align_corners=align_corners)
@@ -237,13 +236,15 @@ class _OCRHead(nn.Module):
 class HRNetOCR(_Backbone):
     """HRNetV2-W48-OCR: auxiliary scores weigh the pixels of each object region, and regions refine the pixels."""
 
+    reentrant = True  # nothing is kept between calls
+
     def __init__(self, num_classes: int, width: int = 512, key_width: int = 256, *, align_corners: bool = True):
         super().__init__(num_classes, align_corners=align_corners)
         self.conv3x3_ocr = nn.Sequential(
             nn.Conv2d(sum(WIDTHS), width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
         )
         self.ocr_distri_head = _OCRHead(width, key_width)
-        self.cls_head = convolution(width, num_classes, 1)
+        self.cls_head = Convolution(width, num_classes, 1)
         self.aux_head = _head(num_classes)
 
     def both_scores(self, images: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+POINT = (1, 1)
 
 
-def convolution(
-    inputs: int, outputs: int, kernel: int = 3, stride: int = 1, *, padding: int = 0, groups: int = 1, bias: bool = True
-) -> nn.Conv2d:
-    """A convolution. One of a single point is called dilated, which means nothing to it.
+class Convolution(nn.Conv2d):
+    """A convolution. On the CPU one of a single point is called dilated, which means nothing to it.
 
     On one thread torch gives plain 1x1 kernels to a slow loop of its own, dilated ones to oneDNN: a pass of `compact`
-    then takes 34 ms instead of 55.
+    then takes 34 ms instead of 55. With CUDA it would be the other way round.
     """
-    dilation = 2 if kernel == 1 else 1
-    return nn.Conv2d(inputs, outputs, kernel, stride, padding, dilation, groups, bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # what nn.Conv2d calls
+        dilation = 2 if self.kernel_size == POINT and input.device.type == "cpu" else self.dilation
+        return F.conv2d(input, weight, bias, self.stride, self.padding, dilation, self.groups)  # type: ignore[arg-type]

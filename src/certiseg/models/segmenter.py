@@ -120,8 +120,14 @@ class Segmenter:
 
     @property
     def reentrant(self) -> bool:
-        """Whether several threads may ask at once: models in a runtime of their own say so, of others nobody knows."""
-        return bool(getattr(self.model, "reentrant", False))
+        """Whether several threads may ask at once: models say so that keep nothing between calls.
+
+        A torch module must say so itself, not by what it is derived from, and without hooks, which may keep anything.
+        """
+        if not isinstance(self.model, torch.nn.Module):
+            return bool(getattr(self.model, "reentrant", False))
+        said = vars(self.model).get("reentrant", vars(type(self.model)).get("reentrant", False))
+        return bool(said) and not any(part._forward_hooks or part._forward_pre_hooks for part in self.model.modules())
 
     def __call__(self, images: Tensor) -> Answers:
         """Scores of a batch of images (B, channels, H, W) around [0, 1]; checked to be finite, or known labels."""

@@ -115,9 +115,12 @@ def evaluate(
                     channels=chosen.segmenter.settings.channels,
                     instances=asked.instances,
                 )
-            asked = replace(asked, batch_size=batch_size_for(asked, recorded, chosen.segmenter, found, memory))
+            if who.alone:
+                move(chosen.segmenter, who.device)
+            batch = batch_size_for(asked, recorded, chosen.segmenter, found, memory, in_lanes=who.chooses_lanes)
+            asked = replace(asked, batch_size=batch)
             if recorded is None and who.alone:
-                require_answer(move(chosen.segmenter, who.device), chosen.hierarchy, found)
+                require_answer(chosen.segmenter, chosen.hierarchy, found)
             if recorded is None and who.chooses_lanes and part == WHOLE:  # shards may differ in size, never in threads
                 threads = threads_in_lanes(asked, chosen.segmenter, found)
             manifest = make_manifest(asked, samples, chosen, threads=threads, device=who.device, split=split)

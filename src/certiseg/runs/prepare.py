@@ -195,7 +195,13 @@ def _work(asked: RunSettings, found: Scan) -> tuple[int, int]:
 
 
 def batch_size_for(
-    asked: RunSettings, recorded: Manifest | None, segmenter: Segmenter, found: Scan, memory: int | None
+    asked: RunSettings,
+    recorded: Manifest | None,
+    segmenter: Segmenter,
+    found: Scan,
+    memory: int | None,
+    *,
+    in_lanes: bool = False,
 ) -> int:
     """Draws per model call: as asked, as recorded by an earlier start, or as measured at this image size."""
     if asked.batch_size is not None:
@@ -204,7 +210,8 @@ def batch_size_for(
         return recorded.batch_size
     if memory is None:
         return 1
-    return measured_batch_size(segmenter, found.size, memory=memory, channels=found.channels)
+    lanes = lanes_of(segmenter, *_work(asked, found)) if in_lanes else 1
+    return measured_batch_size(segmenter, found.size, memory=memory, channels=found.channels, at_once=lanes)
 
 
 def make_model(

@@ -208,7 +208,7 @@ class _Pace:
         self.draws, self.left = 0, list[DrawRange]()
 
     def draw(self, segmenter: Segmenter, pixels: NDArray[np.float32], partial: PartialVotes, part: DrawRange) -> None:
-        """Make the draws of a range, at least one batch in the whole task."""
+        """Make the draws of a range, at least one batch for every lane in the whole task."""
         first = part.first
         while first < part.last:
             elapsed = time.monotonic() - self.started
@@ -222,8 +222,9 @@ class _Pace:
             first = last
 
     def _slice(self, elapsed: float, batch: int) -> int:
-        """How many draws to make before the next look at the clock, in whole batches."""
+        """How many draws to make before the next look at the clock: a batch for every lane, or several."""
+        at_once = self.lanes * batch
         if not self.draws:
-            return batch
-        per_batch = max(elapsed / self.draws * batch, 1e-9)
-        return max(1, int(min(SLICE_SECONDS, self.seconds) / per_batch)) * batch
+            return at_once
+        per_turn = max(elapsed / self.draws * at_once, 1e-9)
+        return max(1, int(min(SLICE_SECONDS, self.seconds) / per_turn)) * at_once

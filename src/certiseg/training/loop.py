@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 from typing import Any
 
@@ -25,7 +25,7 @@ from certiseg.datasets.base import Dataset, Sample
 from certiseg.errors import InputError
 from certiseg.models.device import limited_threads
 from certiseg.models.outputs import tensor_of
-from certiseg.models.weight_files import load_weights
+from certiseg.models.weight_files import load_weights, read_notes
 from certiseg.training.batches import Batch, BatchPlan, load_batches, read_all
 from certiseg.training.checkpoint import load_checkpoint, save_checkpoint, save_weights, start_from
 from certiseg.training.config import TrainConfig
@@ -89,7 +89,7 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
     samples, held_out = read_all(train_set), read_all(val_set)
     mixture = open_mixture(config.also, classes=train_set.classes)
     if config.teacher:
-        mixture = settled(mixture, _teacher(config, len(train_set.classes)), progress=config.progress and process.first)
+        mixture = settled(mixture, _teacher(config, train_set.classes), progress=config.progress and process.first)
     torch.manual_seed(config.seed)
     network = build_network(config.model, num_classes=len(train_set.classes))
     fresh = [name for name, _ in network.named_parameters()]
@@ -119,10 +119,13 @@ def _prepare(config: TrainConfig, data: tuple[Dataset, Dataset], process: Proces
     )
 
 
-def _teacher(config: TrainConfig, num_classes: int) -> nn.Module:
+def _teacher(config: TrainConfig, classes: tuple[str, ...]) -> nn.Module:
     assert config.teacher
-    teacher = build_network(config.model, num_classes=num_classes)
+    teacher = build_network(config.model, num_classes=len(classes))
     load_weights(teacher, config.teacher)
+    named = read_notes(config.teacher).get("classes")
+    if named is not None and json.loads(named) != list(classes):
+        raise InputError(f"teacher must know the classes of {config.dataset} in their order, got others; give another")
     return teacher.eval()
 
 
@@ -236,7 +239,8 @@ def _restore(run: TrainingRun) -> None:
     if not path.exists():
         return
     state = load_checkpoint(path)
-    stored = json.loads(state["config"]) | {"world": state["world"]}
+    usual = {each.name: each.default for each in fields(TrainConfig)}  # of options that the run did not know yet
+    stored = usual | json.loads(state["config"]) | {"world": state["world"]}
     wanted = run.config.decisive() | {"world": run.process.world}
     differing = sorted(name for name in wanted if stored.get(name) != wanted[name])
     if differing:

@@ -70,6 +70,8 @@ def open_mixture(entries: Sequence[str], *, classes: Sequence[str]) -> Mixture:
 
 def settled(mixture: Mixture, teacher: nn.Module, *, progress: bool = False) -> Mixture:
     """Labels that name a set become the class the teacher is sure of, if the set holds it; the others stay."""
+    if not mixture.sets:
+        raise InputError("teacher must have labels to settle, got none that name a set; leave it out")
     others = []
     for share, samples in mixture.others:
         shown = tqdm(samples, "labels by the teacher", disable=not progress, mininterval=1)

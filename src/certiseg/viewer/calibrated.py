@@ -36,7 +36,7 @@ class Calibrated:
                 f"--truth must be a folder with files NAME{ENDING}, got {folder}; write them with `certiseg certify "
                 "--calibration` or `certiseg evaluate --calibration`"
             )
-        self._sets = BoundedCache[TruthSets](256 << 20, lambda sets: sets.packed.nbytes)
+        self._sets = BoundedCache[TruthSets](256 << 20, lambda sets: sets.packed.nbytes + sets.size.nbytes)
 
     def facts(self) -> dict[str, Any]:
         """What the page needs to know once."""
