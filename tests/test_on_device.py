@@ -246,6 +246,28 @@ def test_where_it_serves(device: str, serves: bool) -> None:
     assert on_device.serves(torch.device(device)) is serves
 
 
+def test_memory_of_a_batch_is_written_again_only_after_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Any] = []
+
+    class Event:
+        def record(self, stream: str) -> None:
+            heard.append(stream)
+
+        def synchronize(self) -> None:
+            heard.append("waited")
+
+    crossing = on_device.Crossing((2, 3, 4, 5), torch.device("cpu"))
+    crossing.locked = True
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    crossing.array()[:] = 7
+    assert heard == []
+    assert crossing.moved().shape == (2, 5, 3, 4)
+    assert heard == ["stream of cpu"]
+    crossing.array()
+    assert heard == ["stream of cpu", "waited"]
+
+
 def test_an_accelerator_gets_no_shortened_arithmetic_and_no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {
         (torch.backends.cuda.matmul, "allow_tf32"): False,

@@ -148,15 +148,29 @@ def _inputs(
         if on_device.serves(device):
             return on_device.noisy_images(pixels, settings, stream, device)
         write = functools.partial(perturbation(pixels, sigma=settings.sigma, noise=settings.noise), stream)
-    turns = itertools.cycle([np.empty((settings.batch_size, *pixels.shape), np.float32) for _ in range(buffers)])
+    shape = (settings.batch_size, *pixels.shape)
 
-    def images(batch: list[int]) -> Tensor:
-        noisy = next(turns)
+    def fill(noisy: NDArray[np.float32], batch: list[int]) -> None:
         for row, index in enumerate(batch):
             if row and index == batch[0]:
                 noisy[row] = noisy[0]
             else:
                 write(index, noisy[row])
+
+    if on_device.serves(device):
+        crossings = itertools.cycle([on_device.Crossing(shape, device) for _ in range(2)])
+
+        def there(batch: list[int]) -> Tensor:
+            crossing = next(crossings)
+            fill(crossing.array(), batch)
+            return crossing.moved()
+
+        return there
+    turns = itertools.cycle([np.empty(shape, np.float32) for _ in range(buffers)])
+
+    def here(batch: list[int]) -> Tensor:
+        noisy = next(turns)
+        fill(noisy, batch)
         return as_batch(noisy)
 
-    return images
+    return here

@@ -3,7 +3,8 @@
 Operations of torch that give the bits of the loops (see `kernels.device_noise` and `kernels.device_scores`), so an
 accelerator changes nothing but the scores of the model itself. What leaves it: the sums and the counts of an image,
 when they are read; a few numbers for each measure and draw; a few yes or no for every call (are all scores finite? is a
-value in the tail?). What is made on the CPU all the same: images along a threat, and label maps that are kept.
+value in the tail?). What is made on the CPU all the same: images along a threat (`Crossing`), and label maps that are
+kept.
 """
 
 from __future__ import annotations
@@ -60,6 +61,33 @@ def noisy_images(
         return ((noise.view(-1, *pixels.shape) + levels).float() / white).permute(0, 3, 1, 2)
 
     return add_grid
+
+
+class Crossing:
+    """A batch that the CPU makes and a device reads: page-locked memory, copied while the CPU goes on.
+
+    The memory is written again only after its copy has arrived.
+    """
+
+    def __init__(self, shape: tuple[int, ...], device: torch.device) -> None:
+        self.device, self.locked = device, torch.cuda.is_available()
+        self.memory = torch.empty(shape, pin_memory=self.locked)
+        self.copied: torch.cuda.Event | None = None
+
+    def array(self) -> NDArray[np.float32]:
+        """(B, H, W, channels): what to write into, as soon as it is free."""
+        if self.copied is not None:
+            self.copied.synchronize()
+        found: NDArray[np.float32] = self.memory.numpy()
+        return found
+
+    def moved(self) -> Tensor:
+        """(B, channels, H, W): what was written, on the device."""
+        found = self.memory.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
+        if self.locked:
+            self.copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self.copied.record(torch.cuda.current_stream(self.device))
+        return found
 
 
 def tally_of(partial: PartialVotes, device: torch.device) -> Tally:
