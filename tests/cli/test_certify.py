@@ -107,10 +107,10 @@ def test_the_batch_size_is_measured_within_the_memory_and_recorded(scene, tmp_pa
     asked = []
     monkeypatch.setattr(
         "certiseg.models.batching.measured_batch_size",
-        lambda model, size, memory, channels: asked.append((size, memory)) or 3,
+        lambda model, size, memory, channels, at_once: asked.append((size, memory, at_once)) or 3,
     )
     assert run("certify", scene, "--model", "synthetic", "--out", tmp_path / "out", "--memory", "500MB") == 0
-    assert asked == [((96, 128), 500_000_000)]
+    assert asked == [((96, 128), 500_000_000, 1)]
     assert cs.load_certificate(tmp_path / "out" / "scene.certificate.npz").votes.provenance["batch_size"] == 3
     assert run("certify", scene, "--model", "synthetic", "--out", tmp_path / "out", "--batch-size", 2) == 0
     assert len(asked) == 1
