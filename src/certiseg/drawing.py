@@ -34,7 +34,7 @@ _MOST_BESIDE = 1 << 26
 """Bytes of a batch above which noise is not made ahead: it takes memory for one more."""
 _MOST_LANES = 8
 _MOST_IN_LANES = 1 << 24
-"""Bytes of the batches of all lanes: a call of HRNet takes seventy times as much as its images, so about 1 GB."""
+"""Bytes of the batches of all lanes: a call of HRNet takes up to seventy times as much as its images, so about 1 GB."""
 _DRAWS_PER_LANE = 8
 """With fewer, the call without noise, which has no lane beside it, would cost more than lanes save."""
 

@@ -70,7 +70,7 @@ class Crossing:
     """
 
     def __init__(self, shape: tuple[int, ...], device: torch.device) -> None:
-        self.device, self.locked = device, torch.cuda.is_available()
+        self.device, self.locked = device, device.type == "cuda" and torch.cuda.is_available()
         self.memory = torch.empty(shape, pin_memory=self.locked)
         self.copied: torch.cuda.Event | None = None
 
