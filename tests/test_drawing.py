@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from typing import Any
@@ -252,11 +253,12 @@ def test_a_module_is_asked_in_lanes_only_if_it_says_so_itself_and_has_no_hooks()
 
 @pytest.mark.usefixtures("two_threads")
 def test_what_goes_wrong_in_a_lane_ends_all_of_them() -> None:
-    model, calls = Reentrant(), []
+    model, numbers, calls = Reentrant(), itertools.count(1), []
 
     def fails(images: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        return model(images) * (float("nan") if len(calls) == 9 else 1)
+        number = next(numbers)  # its own, whoever asks beside it
+        calls.append(number)
+        return model(images) * (float("nan") if number == 9 else 1)
 
     fails.reentrant = True  # type: ignore[attr-defined]
     with pytest.raises(InputError, match=r"finite scores.*\((selection|estimation) draw \d+\)"):
@@ -284,6 +286,46 @@ def test_lanes_keep_their_limits(
         assert drawing.threads_of_a_call(segmenter, batch, draws) == threads
     assert drawing.lanes_of(segmenter, batch, draws, threads=threads) == lanes
     assert drawing.lanes_of(segmenter, batch, draws, threads=1) <= 8
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_what_lanes_find_comes_in_order_and_little_is_read_ahead(lanes: int) -> None:
+    read: list[int] = []
+
+    def items() -> Any:
+        for item in range(20):
+            read.append(item)
+            yield item
+
+    def work(item: int) -> tuple[int, bool]:
+        time.sleep(0.004 * (item % 3 == 0))
+        return item, getattr(threads._here, "in_lane", False)
+
+    taken = 0
+    for place, (item, in_lane) in enumerate(threads.in_order(work, items(), lanes)):
+        taken += 1
+        assert (item, in_lane) == (place, lanes > 1)
+        assert len(read) <= taken + 2 * lanes - 1
+    assert taken == 20
+
+
+def test_who_stops_asking_stops_the_lanes_and_errors_come_in_their_turn() -> None:
+    done: list[int] = []
+
+    def work(item: int) -> int:
+        if item == 5:
+            raise InputError("five")
+        done.append(item)
+        return item
+
+    found = threads.in_order(work, range(1000), 2)
+    assert [next(found) for _ in range(3)] == [0, 1, 2]
+    found.close()
+    assert len(done) < 10
+    found, got = threads.in_order(work, range(1000), 2), []
+    with pytest.raises(InputError, match="five"):
+        got.extend(iter(lambda: next(found), None))
+    assert len(done) < 30
 
 
 def test_slices_of_a_run_give_every_lane_a_batch() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +59,49 @@ def test_the_radius_asks_for_more_than_the_risk() -> None:
     assert robust.thresholds()[0] == plain.scores.min() < plain.thresholds()[0]
     with pytest.raises(cs.InputError, match=r"calibration images must be at least 39 for risk 0.1, radius 0.169"):
         made(38, radius=0.169)
+
+
+class Asked(torch.nn.Module):
+    """A network that several threads may ask at once, and who asked it."""
+
+    reentrant = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = network().model
+        self.asked: list[tuple[int, int]] = []
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self.asked.append((threading.get_ident(), torch.get_num_threads()))
+        time.sleep(0.002)
+        return self.layer(images)
+
+
+def test_many_images_are_asked_about_at_once_and_answered_as_one_after_the_other() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        network = Asked()
+        model = cs.Segmenter(network, class_names=CLASSES, name="small")
+        images, labels = scenes(20)
+        calibration = cs.calibrate(model, images, labels, seed=5, hierarchy=TREE)
+        np.testing.assert_array_equal(calibration.scores, made().scores)
+        assert calibration.data_sha256 == made().data_sha256
+        calibration.require_model(model)
+        network.asked.clear()
+        found = list(calibration.answers(model, iter(images), 7))
+        assert len({thread for thread, _ in network.asked}) > 1
+        assert {threads for _, threads in network.asked} == {1}
+        network.asked.clear()
+        for image, sets in zip(images, found, strict=True):
+            alone = calibration.answer(model, image, 7)
+            np.testing.assert_array_equal(sets.packed, alone.packed)
+            assert (sets.seed, sets.image_key, sets.promise) == (alone.seed, alone.image_key, alone.promise)
+        assert set(network.asked) == {(threading.get_ident(), 2)}, "one image has all threads"
+        assert len({sets.seed for sets in calibration.answers(model, images)}) == 20, "each has noise of its own"
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_the_noise_is_fresh_unless_a_seed_is_given_and_recorded() -> None:

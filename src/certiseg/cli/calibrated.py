@@ -59,10 +59,11 @@ def certify(args: argparse.Namespace, paths: Sequence[Path]) -> int:
     model, _ = model_and_hierarchy(args, (height, width))
     calibration.require_model(model)
     folder, summaries = output_folder(args.out), []
-    for path, picture in tqdm(images.items(), unit="image", disable=None, leave=False, delay=1):
-        started = time.perf_counter()
-        found = calibration.answer(model, picture, args.seed)
-        summaries.append({"image": path.name, **found.summary(), "seconds": round(time.perf_counter() - started, 2)})
+    bar = tqdm(images.items(), unit="image", disable=None, leave=False, delay=1)
+    started, answers = time.perf_counter(), calibration.answers(model, images.values(), args.seed)
+    for (path, picture), found in zip(bar, answers, strict=True):
+        seconds, started = time.perf_counter() - started, time.perf_counter()
+        summaries.append({"image": path.name, **found.summary(), "seconds": round(seconds, 2)})
         write_outputs(folder, path.stem, found.overlay(picture, channels=args.show), found, summaries[-1])
         if not args.json:
             print(_line(summaries[-1]))

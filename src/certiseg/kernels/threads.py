@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import numba
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _PIXELS_PER_THREAD = 50_000
 _here = threading.local()
@@ -84,16 +86,35 @@ def aside() -> Iterator[Callable[..., None]]:
 
 def in_lanes(work: Callable[[], None], count: int) -> None:
     """Run the same work on so many threads at once, this one among them, and return when all are done."""
-
-    def lane() -> None:
-        _here.in_lane = True
-        try:
-            work()
-        finally:
-            _here.in_lane = False
-
     with ThreadPoolExecutor(max(1, count - 1), thread_name_prefix="certiseg") as others:
-        waiting = [others.submit(lane) for _ in range(count - 1)]
-        lane()
+        waiting = [others.submit(_lane, work) for _ in range(count - 1)]
+        _lane(work)
         for other in waiting:
             other.result()
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item], lanes: int) -> Iterator[Result]:
+    """work(item) of all items in their order, so many at once; at most as many more are read or kept ahead."""
+    if lanes == 1:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(lanes, thread_name_prefix="certiseg") as threads:
+        try:
+            for item in items:
+                waiting.append(threads.submit(_lane, work, item))
+                if len(waiting) == 2 * lanes:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def _lane(work: Callable[..., Result], *arguments: Any) -> Result:
+    _here.in_lane = True
+    try:
+        return work(*arguments)
+    finally:
+        _here.in_lane = False

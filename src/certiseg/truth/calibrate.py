@@ -17,7 +17,7 @@ from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
 from certiseg.noise import image_key
 from certiseg.settings import takes
 from certiseg.truth.calibration import SEED_BITS, Calibration, require_enough
-from certiseg.truth.draw import noisy_image, posterior_of
+from certiseg.truth.draw import noisy_image, over_images, posterior_of
 from certiseg.truth.identity import data_digest, identity_of, unit_digest
 from certiseg.truth.scores import image_scores, labelled
 from certiseg.truth.settings import CalibrationSettings
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from certiseg.hierarchy import Hierarchy
 
 Pair = tuple[ImageLike, NDArray[np.integer[Any]] | None]
+Scored = tuple[str, list[int], dict[str, list[int]]]
+"""The hash of a labelled image, its scores, and those of its pixels of every chosen class, none where it has none."""
 
 
 @takes(CalibrationSettings)
@@ -72,14 +74,14 @@ def calibrate_pairs(
     if settings.score == "vertex" and tree is None:
         raise InputError("hierarchy must be given for the score vertex, got none")
     scorer = _Scorer(segmenter, settings, tree, secrets.randbits(SEED_BITS) if seed is None else seed, values)
-    for number, (image, label) in enumerate(pairs, 1):
-        scorer.add(image, label, number)
+    for scored in over_images(segmenter, scorer.score, scorer.read(pairs)):
+        scorer.take(*scored)
         progress(1)
     return scorer.calibration()
 
 
 class _Scorer:
-    """Scores labelled images one after the other; none of them is kept."""
+    """Reads labelled images, scores them and takes the scores, each in their order; no image is kept."""
 
     def __init__(
         self,
@@ -97,14 +99,22 @@ class _Scorer:
         self.of_classes: dict[str, list[list[int]]] = {name: [] for name in settings.classes}
         self.size: tuple[int, int] | None = None
 
-    def add(self, image: ImageLike, label: NDArray[np.integer] | None, number: int) -> None:
+    def read(self, pairs: Iterable[Pair]) -> Iterator[tuple[NDArray[np.float32], NDArray[np.integer], int]]:
+        """Pixels, labels and number of every image; all must stand for the same numbers, in as many channels."""
+        for number, (image, label) in enumerate(pairs, 1):
+            if label is None:
+                raise InputError(f"labels must be given for every calibration image, got none for image {number}")
+            picture = open_image(image, values=self.stated, channels=self.channels)
+            self.values, self.channels = self.values or picture.values, picture.pixels.shape[2]
+            if picture.values != self.values:
+                known, found = values_words(self.values), values_words(picture.values)
+                raise InputError(f"values must be the same for all images, {known}, got {found} for image {number}")
+            self.size = self.size or (picture.pixels.shape[0], picture.pixels.shape[1])
+            yield picture.pixels, np.asarray(label), number
+
+    def score(self, pixels: NDArray[np.float32], label: NDArray[np.integer], number: int) -> Scored:
         """Score one image: at several anchors every class of a pixel fits as well as at the worst of them."""
-        if label is None:
-            raise InputError(f"labels must be given for every calibration image, got none for image {number}")
-        pixels, label = self._read(image, number), np.asarray(label)
-        size = (pixels.shape[0], pixels.shape[1])
-        self.size = self.size or size
-        key = image_key(pixels)
+        key, size = image_key(pixels), (pixels.shape[0], pixels.shape[1])
         scores, of_classes = [], []
         for anchor in self.settings.places:
             noisy = noisy_image(pixels, self.settings, seed=self.seed, key=key, anchor=anchor)
@@ -117,20 +127,16 @@ class _Scorer:
             truth = posterior.scored(self.settings.score, self.hierarchy).of_truth(label, known)
             scores.append(image_scores(truth, self.settings.pixels))
             of_classes.append(self._of_classes(truth, label[known]))
-        self.units.append(unit_digest(key, label))
-        self.scores.append(np.min(scores, axis=0).tolist())
-        for name, found in of_classes[0].items():
-            if found:
-                self.of_classes[name].append(np.min([at[name] for at in of_classes], axis=0).tolist())
+        worst = {name: np.min([at[name] for at in of_classes], axis=0).tolist() for name in of_classes[0]}
+        return unit_digest(key, label), np.min(scores, axis=0).tolist(), worst
 
-    def _read(self, image: ImageLike, number: int) -> NDArray[np.float32]:
-        """The pixels of an image; all must stand for the same numbers, in as many channels."""
-        picture = open_image(image, values=self.stated, channels=self.channels)
-        self.values, self.channels = self.values or picture.values, picture.pixels.shape[2]
-        if picture.values != self.values:
-            known, found = values_words(self.values), values_words(picture.values)
-            raise InputError(f"values must be the same for all images, {known}, got {found} for image {number}")
-        return picture.pixels
+    def take(self, unit: str, scores: list[int], of_classes: dict[str, list[int]]) -> None:
+        """Keep what `score` found of the next image."""
+        self.units.append(unit)
+        self.scores.append(scores)
+        for name, found in of_classes.items():
+            if found:
+                self.of_classes[name].append(found)
 
     def _of_classes(self, truth: NDArray[np.uint32], label: NDArray[np.integer]) -> dict[str, list[int]]:
         """The scores of the image for its pixels of every chosen class; none where it has no such pixel."""

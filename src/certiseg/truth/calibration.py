@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from certiseg.settings import from_stored, stored
 from certiseg.stats.conformal import least_units, threshold, threshold_rank
 from certiseg.truth.answer import TruthSets
 from certiseg.truth.claim import claim_of
-from certiseg.truth.draw import noisy_image, posterior_of
+from certiseg.truth.draw import noisy_image, over_images, posterior_of
 from certiseg.truth.identity import ModelIdentity, require_same_model
 from certiseg.truth.scores import UNIT, Fit, Fits
 from certiseg.truth.settings import CalibrationSettings
@@ -111,16 +111,34 @@ class Calibration:
         pixels: float | None = None,
     ) -> TruthSets:
         """The sets of an image with all that belongs to them: noise, claim, pictures, file."""
-        segmenter, read = as_segmenter(model), self.open(image).pixels
+        (found,) = self.answers(model, [image], seed, risk=risk, pixels=pixels)
+        return found
+
+    def answers(
+        self,
+        model: ModelLike,
+        images: Iterable[ImageLike],
+        seed: int | None = None,
+        *,
+        risk: float | None = None,
+        pixels: float | None = None,
+    ) -> Iterator[TruthSets]:
+        """The sets of many images in their order, each with noise of its own; images are read when it is their turn.
+
+        A model that several threads may ask at once answers about several images at once.
+        """
+        segmenter, level = as_segmenter(model), self.settings.level(risk, pixels)
+        least, fresh = self.thresholds(risk=risk, pixels=pixels), seed is None
         self.require_model(segmenter)
-        fresh, key = seed is None, image_key(read)
-        used = secrets.randbits(SEED_BITS) if seed is None else seed
-        level = self.settings.level(risk, pixels)
-        least = self.thresholds(risk=risk, pixels=pixels)
-        packed = self.fits(segmenter, read, seed=used, key=key).sets(least)
-        promise = self.claim(risk=risk, pixels=pixels, size=packed.shape[:2], fresh=fresh)
-        facts = (used, fresh, key, level, promise, self.model.name, self.hierarchy, self.values)
-        return TruthSets(packed, self.class_names, *facts)
+
+        def work(read: NDArray[np.float32]) -> TruthSets:
+            used, key = secrets.randbits(SEED_BITS) if seed is None else seed, image_key(read)
+            packed = self.fits(segmenter, read, seed=used, key=key).sets(least)
+            promise = self.claim(risk=risk, pixels=pixels, size=packed.shape[:2], fresh=fresh)
+            facts = (used, fresh, key, level, promise, self.model.name, self.hierarchy, self.values)
+            return TruthSets(packed, self.class_names, *facts)
+
+        return over_images(segmenter, work, ((self.open(image).pixels,) for image in images))
 
     def open(self, image: ImageLike) -> Picture:
         """An image read as those of the calibration were."""

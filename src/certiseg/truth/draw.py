@@ -1,12 +1,18 @@
-"""One noisy pass: the posteriors of f(x + eps), or of f(T_beta x + eps), in whole numbers."""
+"""One noisy pass: the posteriors of f(x + eps), or of f(T_beta x + eps), in whole numbers; and how many images pass."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from certiseg.drawing import lanes_of
+from certiseg.kernels.threads import in_order
 from certiseg.models.outputs import inside
 from certiseg.models.segmenter import Segmenter, as_batch
 from certiseg.noise import noise_stream, perturbation
@@ -16,6 +22,10 @@ from certiseg.truth.scores import UNIT, Fits
 
 if TYPE_CHECKING:
     from certiseg.truth.settings import CalibrationSettings
+
+Task = tuple[Any, ...]
+"""The pixels of an image, and what else is needed to work on it."""
+Result = TypeVar("Result")
 
 
 def noisy_image(
@@ -42,3 +52,25 @@ def posterior_of(segmenter: Segmenter, noisy: NDArray[np.float32], *, temperatur
     asked: dict[str, Any] = {"unit": UNIT, "temperature": temperature}
     parts = [(inside(tile), *tile.coarse_posteriors(segmenter.num_classes, **asked)) for tile in scores.tiles]
     return Fits(scores.size, tuple(parts))
+
+
+def over_images(segmenter: Segmenter, work: Callable[..., Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    """work(*task) of all images in their order.
+
+    A model that several threads may ask at once is asked about several images at once, each on a share of the threads.
+    """
+    threads, coming = torch.get_num_threads(), iter(tasks)
+    start = list(itertools.islice(coming, 2))
+
+    def lanes_for(task: Task) -> int:
+        return lanes_of(segmenter, task[0].nbytes) if len(start) > 1 else 1
+
+    def share(task: Task, *, threads: int) -> Result:
+        torch.set_num_threads(threads)  # OpenMP counts them per thread
+        return work(*task)
+
+    try:
+        for lanes, alike in itertools.groupby(itertools.chain(start, coming), lanes_for):
+            yield from in_order(functools.partial(share, threads=-(-threads // lanes)), alike, lanes)
+    finally:
+        torch.set_num_threads(threads)  # threads to come follow the last number set

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from certiseg.render.colours import BLUE, FAINT, ORANGE
 from certiseg.render.figures import new_figure
 from certiseg.scores import boundary
 from certiseg.stats.conformal import enough_of
+from certiseg.truth.draw import over_images
 from certiseg.truth.scores import labelled
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from certiseg.truth.calibration import Calibration
     from certiseg.truth.settings import CalibrationSettings
 
+_Answered = tuple[str, NDArray[np.integer[Any]], NDArray[np.bool_], list["TruthSets"]]
+"""The name of an image, its labels, where they are known, and its sets at every multiple; none without such labels."""
 AREAS = ((0, 100), (100, 1_000), (1_000, 10_000), (10_000, None))
 """Pixels of connected parts of the ground truth that are counted together."""
 
@@ -95,18 +99,26 @@ def evaluate_sets(
     if max(multiples) > 0 and not (settings.radius or settings.up_to):
         raise InputError("multiples must be 0 for a calibration that covers no perturbation; calibrate with a radius")
     calibration.require_model(segmenter)
-    found = [Reached(multiple, 1 - settings.risk[0]) for multiple in multiples]
-    for name, image, label in samples:
-        if label is None:
-            raise InputError(f"labels must be given for every image, got none for {name}")
-        pixels = calibration.open(image).pixels
+
+    def read() -> Iterator[tuple[NDArray[np.float32], str, NDArray[np.integer]]]:
+        for name, image, label in samples:
+            if label is None:
+                raise InputError(f"labels must be given for every image, got none for {name}")
+            yield calibration.open(image).pixels, name, label
+
+    def work(pixels: NDArray[np.float32], name: str, label: NDArray[np.integer]) -> _Answered:
         known = labelled(label, pixels.shape[:2], calibration.model.num_classes, f"label of {name}")
         if not known.any():
-            continue
-        masks = _masks(label, known, calibration.class_names)
-        for reached in found:
-            moved = attacked(settings, segmenter, pixels, label, known, reached.multiple, attack)
-            sets = calibration.answer(segmenter, Picture(moved, calibration.values))
+            return name, label, known, []
+        moved = (attacked(settings, segmenter, pixels, label, known, multiple, attack) for multiple in multiples)
+        sets = [calibration.answer(segmenter, Picture(each, calibration.values)) for each in moved]
+        return name, label, known, sets
+
+    found = [Reached(multiple, 1 - settings.risk[0]) for multiple in multiples]
+    answered = over_images(segmenter, work, read()) if max(multiples) == 0 else itertools.starmap(work, read())
+    for name, label, known, answers in answered:
+        masks = _masks(label, known, calibration.class_names) if answers else {}
+        for reached, sets in zip(found, answers, strict=False):
             if reached.multiple == 0:
                 keep(name, sets)
             held, sizes = sets.holds(label) & known, sets.size
