@@ -7,7 +7,7 @@ SUITES = {
     "overhead": "sample + certify over the same bare forward passes; noise over a pass",
     "threat_overhead": "moving an image along each threat over a bare forward pass",
     "measure_cost": "the values of a hundred objects over a bare forward pass",
-    "truth_cost": "sets that hold the truth over a bare forward pass",
+    "truth_cost": "sets that hold the truth over bare forward passes, of many images and of one",
     "end_to_end": "one image to nearly what n = 1000 certifies, against the published pipeline",
     "straightforward": "everything but the model against a straightforward pipeline",
     "runtimes": "the best backend or memory format over plain eager torch",

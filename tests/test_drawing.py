@@ -231,6 +231,8 @@ def test_our_networks_are_asked_in_lanes_and_votes_do_not_depend_on_them() -> No
     image = np.random.default_rng(0).integers(0, 256, (48, 64, 3)).astype(np.uint8)
     lanes, one = (cs.sample(model, image, sigma=0.2, n0=4, n=40, seed=3, threads=threads) for threads in (None, 1))
     assert drawing.lanes_of(model, image.size * 4) == 2
+    with torch.autocast("cpu", torch.bfloat16):
+        assert drawing.lanes_of(model, image.size * 4) == 1, "other threads would not know of it"
     assert lanes.provenance["threads"] == 1
     for name in ("counts", "ranking", "gap"):
         np.testing.assert_array_equal(getattr(lanes, name), getattr(one, name))
@@ -304,8 +306,8 @@ def test_what_lanes_find_comes_in_order_and_little_is_read_ahead(lanes: int) -> 
     taken = 0
     for place, (item, in_lane) in enumerate(threads.in_order(work, items(), lanes)):
         taken += 1
-        assert (item, in_lane) == (place, lanes > 1)
-        assert len(read) <= taken + 2 * lanes - 1
+        assert (item, in_lane) == (place, True)
+        assert len(read) <= taken + 2 * lanes
     assert taken == 20
 
 
@@ -324,8 +326,21 @@ def test_who_stops_asking_stops_the_lanes_and_errors_come_in_their_turn() -> Non
     assert len(done) < 10
     found, got = threads.in_order(work, range(1000), 2), []
     with pytest.raises(InputError, match="five"):
-        got.extend(iter(lambda: next(found), None))
+        got.extend(found)
+    assert got == [0, 1, 2, 3, 4]
     assert len(done) < 30
+
+
+@pytest.mark.parametrize("lanes", [2, 3])
+def test_what_cannot_be_read_comes_after_what_was_read_before_it(lanes: int) -> None:
+    def items() -> Any:
+        yield from range(4)
+        raise InputError("four")
+
+    got: list[int] = []
+    with pytest.raises(InputError, match="four"):
+        got.extend(threads.in_order(lambda item: item, items(), lanes))
+    assert got == [0, 1, 2, 3]
 
 
 def test_slices_of_a_run_give_every_lane_a_batch() -> None:

@@ -40,8 +40,11 @@ _DRAWS_PER_LANE = 8
 
 
 def lanes_of(segmenter: Segmenter, batch_bytes: int, draws: int | None = None, *, threads: int = 1) -> int:
-    """How many calls of the model run at once, at so many of torch's threads each; draws: None stands for many."""
-    if not segmenter.reentrant or segmenter.device.type != "cpu":
+    """How many calls of the model run at once, at so many of torch's threads each; draws: None stands for many.
+
+    Under torch's autocast, which belongs to the thread that asked for it, there is one lane.
+    """
+    if not segmenter.reentrant or segmenter.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
         return 1
     room = min(_MOST_LANES, _MOST_IN_LANES // batch_bytes, torch.get_num_threads() // threads)
     return max(1, room if draws is None else min(room, draws // _DRAWS_PER_LANE))

@@ -100,6 +100,10 @@ def test_many_images_are_asked_about_at_once_and_answered_as_one_after_the_other
         assert set(network.asked) == {(threading.get_ident(), 2)}, "one image has all threads"
         assert len({sets.seed for sets in calibration.answers(model, images)}) == 20, "each has noise of its own"
         assert torch.get_num_threads() == 2
+        started = threading.Thread(target=lambda: network.asked.append((0, torch.get_num_threads())))
+        started.start()
+        started.join()
+        assert network.asked[-1] == (0, 2), "threads to come have all of them again"
     finally:
         torch.set_num_threads(before)
 

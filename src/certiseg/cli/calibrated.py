@@ -62,11 +62,12 @@ def certify(args: argparse.Namespace, paths: Sequence[Path]) -> int:
     bar = tqdm(images.items(), unit="image", disable=None, leave=False, delay=1)
     started, answers = time.perf_counter(), calibration.answers(model, images.values(), args.seed)
     for (path, picture), found in zip(bar, answers, strict=True):
-        seconds, started = time.perf_counter() - started, time.perf_counter()
+        seconds = time.perf_counter() - started
         summaries.append({"image": path.name, **found.summary(), "seconds": round(seconds, 2)})
         write_outputs(folder, path.stem, found.overlay(picture, channels=args.show), found, summaries[-1])
         if not args.json:
             print(_line(summaries[-1]))
+        started = time.perf_counter()
     if args.json:
         print(json.dumps(summaries, indent=1))
     else:

@@ -93,19 +93,32 @@ def in_lanes(work: Callable[[], None], count: int) -> None:
             other.result()
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item], lanes: int) -> Iterator[Result]:
-    """work(item) of all items in their order, so many at once; at most as many more are read or kept ahead."""
-    if lanes == 1:
-        yield from map(work, items)
-        return
+def in_order(
+    work: Callable[[Item], Result], items: Iterable[Item], lanes: int, *, begin: Callable[[], object] = lambda: None
+) -> Iterator[Result]:
+    """work(item) of all items in their order, so many at once; at most as many more are read or kept ahead.
+
+    begin: called on each thread before its first item. What goes wrong with an item, also when it is read, comes after
+    the results of those before it.
+    """
     waiting: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(lanes, thread_name_prefix="certiseg") as threads:
+    coming = iter(items)
+    with ThreadPoolExecutor(lanes, thread_name_prefix="certiseg", initializer=begin) as threads:
+
+        def submit() -> None:
+            try:
+                waiting.append(threads.submit(_lane, work, next(coming)))
+            except StopIteration:
+                pass
+            except Exception as error:
+                waiting.append(Future())
+                waiting[-1].set_exception(error)
+
         try:
-            for item in items:
-                waiting.append(threads.submit(_lane, work, item))
-                if len(waiting) == 2 * lanes:
-                    yield waiting.popleft().result()
+            for _ in range(2 * lanes - 1):
+                submit()
             while waiting:
+                submit()
                 yield waiting.popleft().result()
         finally:
             for each in waiting:

@@ -153,7 +153,10 @@ class TrainConfig:
     )
     loss_at: Literal["image", "logits"] = option("image", "optimisation", "resolution of the loss")
     follow: float = option(
-        0.0, "optimisation", "share of the loss that asks for what the weight average sees without noise", SHARE
+        0.0,
+        "optimisation",
+        "share of the loss that asks for what the weight average sees without noise and threats",
+        SHARE,
     )
 
     def __post_init__(self) -> None:

@@ -60,19 +60,16 @@ def _scores(logits: Tensor, weights: Tensor | None, sets: Sequence[tuple[int, ..
 
 
 def following_loss(logits: Tensor, guide: Tensor, labels: Tensor, *, sets: Sequence[tuple[int, ...]] = ()) -> Tensor:
-    """Mean cross-entropy of (B, C, h, w) logits against the posteriors of others, void pixels included.
+    """Mean cross-entropy of (B, C, h, w) logits against the posteriors of others of that size, void pixels included.
 
     Where a label names a set, the posteriors are those given that set.
     """
-    posteriors = guide.softmax(1)
     labels = labels_at(labels, logits.shape[-2:])
     for index, members in enumerate(sets, logits.shape[1]):
         outside = torch.ones(logits.shape[1], dtype=torch.bool)
         outside[list(members)] = False
-        unlike = outside[:, None, None] & (labels == index)[:, None]
-        posteriors = posteriors.masked_fill(unlike, 0)
-    posteriors = posteriors / posteriors.sum(1, keepdim=True).clamp_min(1e-12)
-    return -(posteriors * F.log_softmax(logits, 1)).sum(1).mean()
+        guide = guide.masked_fill(outside[:, None, None] & (labels == index)[:, None], -torch.inf)
+    return -(guide.softmax(1) * F.log_softmax(logits, 1)).sum(1).mean()
 
 
 def _weighted_mean(scores: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING, Any
@@ -74,9 +75,10 @@ def calibrate_pairs(
     if settings.score == "vertex" and tree is None:
         raise InputError("hierarchy must be given for the score vertex, got none")
     scorer = _Scorer(segmenter, settings, tree, secrets.randbits(SEED_BITS) if seed is None else seed, values)
-    for scored in over_images(segmenter, scorer.score, scorer.read(pairs)):
-        scorer.take(*scored)
-        progress(1)
+    with contextlib.closing(over_images(segmenter, scorer.score, scorer.read(pairs))) as scored:
+        for each in scored:
+            scorer.take(*each)
+            progress(1)
     return scorer.calibration()
 
 
@@ -110,7 +112,7 @@ class _Scorer:
                 known, found = values_words(self.values), values_words(picture.values)
                 raise InputError(f"values must be the same for all images, {known}, got {found} for image {number}")
             self.size = self.size or (picture.pixels.shape[0], picture.pixels.shape[1])
-            yield picture.pixels, np.asarray(label), number
+            yield picture.pixels, np.array(label), number  # a copy: whoever gives it may use its memory again
 
     def score(self, pixels: NDArray[np.float32], label: NDArray[np.integer], number: int) -> Scored:
         """Score one image: at several anchors every class of a pixel fits as well as at the worst of them."""

@@ -7,6 +7,7 @@ a promise of its own, the first one the promise of the calibration.
 
 from __future__ import annotations
 
+import functools
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,8 +112,9 @@ class Calibration:
         pixels: float | None = None,
     ) -> TruthSets:
         """The sets of an image with all that belongs to them: noise, claim, pictures, file."""
-        (found,) = self.answers(model, [image], seed, risk=risk, pixels=pixels)
-        return found
+        segmenter = as_segmenter(model)
+        self.require_model(segmenter)
+        return self._answered(segmenter, seed, risk, pixels, self.open(image).pixels)
 
     def answers(
         self,
@@ -123,22 +125,30 @@ class Calibration:
         risk: float | None = None,
         pixels: float | None = None,
     ) -> Iterator[TruthSets]:
-        """The sets of many images in their order, each with noise of its own; images are read when it is their turn.
+        """The sets of many images in their order, each with noise of its own.
 
-        A model that several threads may ask at once answers about several images at once.
+        A model that several threads may ask at once answers about several images at once, each on a share of the
+        threads; a few images are then read ahead.
         """
-        segmenter, level = as_segmenter(model), self.settings.level(risk, pixels)
-        least, fresh = self.thresholds(risk=risk, pixels=pixels), seed is None
+        segmenter = as_segmenter(model)
         self.require_model(segmenter)
-
-        def work(read: NDArray[np.float32]) -> TruthSets:
-            used, key = secrets.randbits(SEED_BITS) if seed is None else seed, image_key(read)
-            packed = self.fits(segmenter, read, seed=used, key=key).sets(least)
-            promise = self.claim(risk=risk, pixels=pixels, size=packed.shape[:2], fresh=fresh)
-            facts = (used, fresh, key, level, promise, self.model.name, self.hierarchy, self.values)
-            return TruthSets(packed, self.class_names, *facts)
-
+        work = functools.partial(self._answered, segmenter, seed, risk, pixels)
         return over_images(segmenter, work, ((self.open(image).pixels,) for image in images))
+
+    def _answered(
+        self,
+        segmenter: Segmenter,
+        seed: int | None,
+        risk: float | None,
+        pixels: float | None,
+        image: NDArray[np.float32],
+    ) -> TruthSets:
+        used, fresh, key = secrets.randbits(SEED_BITS) if seed is None else seed, seed is None, image_key(image)
+        least, level = self.thresholds(risk=risk, pixels=pixels), self.settings.level(risk, pixels)
+        packed = self.fits(segmenter, image, seed=used, key=key).sets(least)
+        promise = self.claim(risk=risk, pixels=pixels, size=packed.shape[:2], fresh=fresh)
+        facts = (used, fresh, key, level, promise, self.model.name, self.hierarchy, self.values)
+        return TruthSets(packed, self.class_names, *facts)
 
     def open(self, image: ImageLike) -> Picture:
         """An image read as those of the calibration were."""

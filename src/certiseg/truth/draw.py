@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -54,23 +55,35 @@ def posterior_of(segmenter: Segmenter, noisy: NDArray[np.float32], *, temperatur
     return Fits(scores.size, tuple(parts))
 
 
-def over_images(segmenter: Segmenter, work: Callable[..., Result], tasks: Iterable[Task]) -> Iterator[Result]:
+def over_images(
+    segmenter: Segmenter, work: Callable[..., Result], tasks: Iterable[Task], *, alone: bool = False
+) -> Iterator[Result]:
     """work(*task) of all images in their order.
 
-    A model that several threads may ask at once is asked about several images at once, each on a share of the threads.
+    A model that several threads may ask at once is asked about several images at once, each on a share of the threads;
+    a few images are then read ahead. Otherwise, or if they are to be `alone`, one is read and asked about at a time.
     """
-    threads, coming = torch.get_num_threads(), iter(tasks)
-    start = list(itertools.islice(coming, 2))
 
-    def lanes_for(task: Task) -> int:
-        return lanes_of(segmenter, task[0].nbytes) if len(start) > 1 else 1
-
-    def share(task: Task, *, threads: int) -> Result:
-        torch.set_num_threads(threads)  # OpenMP counts them per thread
+    def one(task: Task) -> Result:
         return work(*task)
 
-    try:
-        for lanes, alike in itertools.groupby(itertools.chain(start, coming), lanes_for):
-            yield from in_order(functools.partial(share, threads=-(-threads // lanes)), alike, lanes)
-    finally:
-        torch.set_num_threads(threads)  # threads to come follow the last number set
+    def lanes_for(task: Task) -> int:
+        return 1 if alone else lanes_of(segmenter, task[0].nbytes)
+
+    for lanes, alike in itertools.groupby(tasks, lanes_for):
+        if lanes == 1:
+            yield from map(one, alike)
+            continue
+        begin = functools.partial(torch.set_num_threads, -(-torch.get_num_threads() // lanes))
+        try:
+            with contextlib.closing(in_order(one, alike, lanes, begin=begin)) as results:
+                for found in results:
+                    _forget_shares()
+                    yield found
+        finally:
+            _forget_shares()
+
+
+def _forget_shares() -> None:
+    """OpenMP counts threads per thread, but new ones begin with the number that was set last: let it be this one's."""
+    torch.set_num_threads(torch.get_num_threads())

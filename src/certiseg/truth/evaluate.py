@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -104,7 +104,7 @@ def evaluate_sets(
         for name, image, label in samples:
             if label is None:
                 raise InputError(f"labels must be given for every image, got none for {name}")
-            yield calibration.open(image).pixels, name, label
+            yield calibration.open(image).pixels, name, np.array(label)  # a copy, as in calibrate
 
     def work(pixels: NDArray[np.float32], name: str, label: NDArray[np.integer]) -> _Answered:
         known = labelled(label, pixels.shape[:2], calibration.model.num_classes, f"label of {name}")
@@ -115,17 +115,18 @@ def evaluate_sets(
         return name, label, known, sets
 
     found = [Reached(multiple, 1 - settings.risk[0]) for multiple in multiples]
-    answered = over_images(segmenter, work, read()) if max(multiples) == 0 else itertools.starmap(work, read())
-    for name, label, known, answers in answered:
-        masks = _masks(label, known, calibration.class_names) if answers else {}
-        for reached, sets in zip(found, answers, strict=False):
-            if reached.multiple == 0:
-                keep(name, sets)
-            held, sizes = sets.holds(label) & known, sets.size
-            reached.images.append(_image(name, held, sizes, known, settings.pixels[0]))
-            for group, where in masks.items():
-                reached.groups.setdefault(group, Group()).add(held, sizes, where)
-        progress(1)
+    attacks = max(multiples) > 0  # which take all threads and much memory
+    with contextlib.closing(over_images(segmenter, work, read(), alone=attacks)) as answered:
+        for name, label, known, answers in answered:
+            masks = _masks(label, known, calibration.class_names) if answers else {}
+            for reached, sets in zip(found, answers, strict=False):
+                if reached.multiple == 0:
+                    keep(name, sets)
+                held, sizes = sets.holds(label) & known, sets.size
+                reached.images.append(_image(name, held, sizes, known, settings.pixels[0]))
+                for group, where in masks.items():
+                    reached.groups.setdefault(group, Group()).add(held, sizes, where)
+            progress(1)
     if not found[0].images:
         raise InputError("images must be labelled images to evaluate, got none with a labelled pixel")
     return found
