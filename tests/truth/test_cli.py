@@ -109,7 +109,7 @@ def test_plan_says_how_many_images_a_promise_needs(capsys: pytest.CaptureFixture
     assert "each of two chosen classes: 98 images" in said
     assert run("plan", "--risk", 0.1, "--threat", "fog", "--scale", 0.5, "--up-to", 0.5, "--json") == 0
     assert [each["images"] for each in json.loads(capsys.readouterr().out)] == [27, 16, 12, 11]
-    assert "up_to must be a positive parameter" in refused(
+    assert "up_to must say up to which parameter fog is covered, got none" in refused(
         capsys, "plan", "--risk", 0.1, "--threat", "fog", "--scale", 1
     )
 

@@ -70,6 +70,8 @@ class CalibrationSettings:
             require_noise(self.sigma, "gaussian", self.threat)
         if self.threat.law == "normal" and radius > 0:
             raise InputError(f"radius must be 0 for {self.threat.name}, got {radius:g}: it stretches changes of pixels")
+        if moved and self.up_to == 0:
+            raise InputError(f"up_to must say up to which parameter {self.threat.name} is covered, got none; give it")
         good = np.isfinite(self.up_to) and (self.up_to > 0) == moved
         rule = "be a positive parameter of the threat" if moved else "come with a threat of light and weather"
         require(good, "up_to", rule, self.up_to)
