@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -95,7 +95,7 @@ def in_lanes(work: Callable[[], None], count: int) -> None:
 
 def in_order(
     work: Callable[[Item], Result], items: Iterable[Item], lanes: int, *, begin: Callable[[], object] = lambda: None
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """work(item) of all items in their order, so many at once; at most as many more are read or kept ahead.
 
     begin: called on each thread before its first item. What goes wrong with an item, also when it is read, comes after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -57,7 +57,7 @@ def posterior_of(segmenter: Segmenter, noisy: NDArray[np.float32], *, temperatur
 
 def over_images(
     segmenter: Segmenter, work: Callable[..., Result], tasks: Iterable[Task], *, alone: bool = False
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """work(*task) of all images in their order.
 
     A model that several threads may ask at once is asked about several images at once, each on a share of the threads;
