@@ -8,7 +8,7 @@ from torch import nn
 
 from certiseg.datasets.base import Sample
 from certiseg.training.config import TrainConfig
-from certiseg.training.losses import class_weights, following_loss, labels_at, segmentation_loss
+from certiseg.training.losses import class_weights, labels_at, segmentation_loss
 from certiseg.training.optimisation import average_of, make_optimizer, make_schedule
 from certiseg.training.validate import count_pairs, scores_of, validate
 
@@ -45,17 +45,6 @@ def test_void_alone_has_no_loss(ohem: float) -> None:
     assert loss.item() == 0
     assert logits.grad is not None
     assert logits.grad.abs().max() == 0
-
-
-def test_following_is_the_cross_entropy_against_posteriors_inside_the_set_of_the_label() -> None:
-    logits, labels = case()
-    guide = torch.randn(logits.shape, generator=torch.Generator().manual_seed(1))
-    labels[1, 3] = 4 + 1
-    inside = guide.clone()
-    inside[1, [0, 3], 3] = -float("inf")
-    expected = F.cross_entropy(logits, inside.softmax(1))
-    torch.testing.assert_close(following_loss(logits, guide, labels, sets=[(0, 1), (1, 2)]), expected)
-    torch.testing.assert_close(following_loss(logits, guide, labels), F.cross_entropy(logits, guide.softmax(1)))
 
 
 def test_labels_under_the_centres() -> None:

@@ -132,17 +132,6 @@ def test_an_image_takes_the_colours_of_another_and_keeps_its_order() -> None:
     np.testing.assert_allclose(between, (day.astype(float) + taken) / 2, atol=1)
 
 
-def test_quiet_images_are_those_before_threats_and_noise() -> None:
-    samples = [Sample("a", rng().integers(0, 256, (40, 50, 3)).astype(np.uint8), np.zeros((40, 50), np.uint8))]
-    changes: dict[str, Any] = {"noise": "mixed", "noisy_share": 1.0, "threat": "dark:2", "threat_share": 1.0}
-    noisy = BatchPlan(config(follow=0.5, **changes), samples)[0]
-    plain = BatchPlan(config(sigma=0.0), samples)[0]
-    assert noisy.quiet is not None
-    assert plain.quiet is None
-    np.testing.assert_array_equal(noisy.quiet, plain.images)
-    assert (noisy.images != plain.images).float().mean() > 0.99
-
-
 def test_recolouring_is_a_share_of_the_samples_and_depends_on_the_position_alone() -> None:
     samples = [
         Sample(str(index), np.full((40, 50, 3), index * 20, np.uint8), np.full((40, 50), index, np.uint8))

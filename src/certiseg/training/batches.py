@@ -23,11 +23,10 @@ ORDER, AUGMENT, NOISE, KIND, PASTE, THREAT, SIGMA, RECOLOUR = 1, 2, 3, 5, 6, 7, 
 
 @dataclass(frozen=True)
 class Batch:
-    """Images (B, 3, h, w) float32 and labels (B, h, w) int64; quiet: the images before threats and noise, if wanted."""
+    """Images (B, 3, h, w) float32 and labels (B, h, w) int64."""
 
     images: Tensor
     labels: Tensor
-    quiet: Tensor | None = None
 
 
 def read_all(dataset: Dataset) -> list[Sample]:
@@ -90,10 +89,13 @@ class BatchPlan(TorchDataset[Batch]):
 
     def __getitem__(self, step: int) -> Batch:
         """The batch of a step (counted over the whole run)."""
-        images, labels, quiet = zip(*(self._sample(step, slot) for slot in range(self.config.batch_size)), strict=True)
-        return Batch(
-            _stacked(images), torch.from_numpy(np.stack(labels)).long(), _stacked(quiet) if self.config.follow else None
-        )
+        images, labels = [], []
+        for slot in range(self.config.batch_size):
+            image, label = self._sample(step, slot)
+            images.append(image)
+            labels.append(label)
+        stacked = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)  # channels last in memory
+        return Batch(stacked, torch.from_numpy(np.stack(labels)).long())
 
     def sigma_of(self, step: int, slot: int) -> float:
         """sigma of one image: every second batch is noisy, or the last slots of every batch are."""
@@ -120,7 +122,7 @@ class BatchPlan(TorchDataset[Batch]):
             chance -= share
         return self.samples[self.index_of(position)]
 
-    def _sample(self, step: int, slot: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sample(self, step: int, slot: int) -> tuple[np.ndarray, np.ndarray]:
         position = (step * self.world + self.rank) * self.config.batch_size + slot
         sample = self.sample_at(position)
         assert sample.label is not None
@@ -133,17 +135,13 @@ class BatchPlan(TorchDataset[Batch]):
             other = self.samples[rng.integers(len(self.samples))]
             assert other.label is not None
             image, label = paste_classes(image, label, *self.augmentation(other.image, other.label, rng), rng)
-        quiet, rng = image, stream(self.config.seed, THREAT, position)
+        rng = stream(self.config.seed, THREAT, position)
         if self.threats and rng.random() < self.config.threat_share:
-            image = expose(quiet, self.threats, rng)
+            image = expose(image, self.threats, rng)
         sigma = self.sigma_of(step, slot)
         if sigma and self.config.sigma_range:
             sigma = stream(self.config.seed, SIGMA, position).uniform(*self.config.sigma_range)
-        return add_noise(image, stream(self.config.seed, NOISE, position), sigma=sigma), label, quiet
-
-
-def _stacked(images: Sequence[np.ndarray]) -> Tensor:
-    return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)  # channels last in memory
+        return add_noise(image, stream(self.config.seed, NOISE, position), sigma=sigma), label
 
 
 def stream(seed: int, purpose: int, position: int) -> np.random.Generator:

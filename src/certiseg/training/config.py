@@ -152,12 +152,6 @@ class TrainConfig:
         NOT_NEGATIVE,
     )
     loss_at: Literal["image", "logits"] = option("image", "optimisation", "resolution of the loss")
-    follow: float = option(
-        0.0,
-        "optimisation",
-        "share of the loss that asks for what the weight average sees without noise and threats",
-        SHARE,
-    )
 
     def __post_init__(self) -> None:
         make_plain(self)

@@ -31,7 +31,7 @@ from certiseg.training.checkpoint import load_checkpoint, save_checkpoint, save_
 from certiseg.training.config import TrainConfig
 from certiseg.training.curves import Board, draw_curves, write_csv
 from certiseg.training.distributed import Process, join_processes
-from certiseg.training.losses import class_weights, following_loss, segmentation_loss
+from certiseg.training.losses import class_weights, segmentation_loss
 from certiseg.training.mixture import open_mixture, settled
 from certiseg.training.network import build_network, check_outputs
 from certiseg.training.optimisation import average_of, make_optimizer, make_schedule
@@ -167,7 +167,7 @@ def _train_steps(run: TrainingRun, trained: nn.Module, batches: Iterable[Batch])
         torch.manual_seed(_step_seed(config.seed, step, run.process.rank))  # dropout
         with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
             outputs = trained(batch.images)
-        loss = _loss(run, outputs, batch)
+        loss = _loss(run, outputs, batch.labels)
         run.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(run.network.parameters(), 5.0)
@@ -180,33 +180,18 @@ def _train_steps(run: TrainingRun, trained: nn.Module, batches: Iterable[Batch])
     return float(losses) / count, rate
 
 
-def _loss(run: TrainingRun, outputs: Tensor | Mapping[str, Tensor], batch: Batch) -> Tensor:
-    """The loss of the scores and, where the network gives auxiliary ones, their loss with its weight.
-
-    With `follow`, that share of the first is the distance to what the average of the weights sees without noise.
-    """
+def _loss(run: TrainingRun, outputs: Tensor | Mapping[str, Tensor], labels: Tensor) -> Tensor:
+    """The loss of the scores and, where the network gives auxiliary ones, their loss with its weight."""
     config = run.config
 
     def loss_of(scores: Tensor) -> Tensor:
         return segmentation_loss(
-            scores.float(), batch.labels, weights=run.weights, ohem=config.ohem, at=config.loss_at, sets=run.sets
+            scores.float(), labels, weights=run.weights, ohem=config.ohem, at=config.loss_at, sets=run.sets
         )
 
     auxiliary = outputs.get("aux") if isinstance(outputs, Mapping) else None
-    scores = tensor_of(outputs)
-    loss = loss_of(scores)
-    if batch.quiet is not None:
-        distance = following_loss(scores.float(), _guide(run, batch.quiet), batch.labels, sets=run.sets)
-        loss = (1 - config.follow) * loss + config.follow * distance
+    loss = loss_of(tensor_of(outputs))
     return loss if auxiliary is None else loss + config.aux_weight * loss_of(auxiliary)
-
-
-@torch.no_grad()
-def _guide(run: TrainingRun, quiet: Tensor) -> Tensor:
-    """The scores of the weight average for images without noise and threats."""
-    run.average.module.eval()
-    with torch.autocast("cpu", torch.bfloat16, enabled=run.config.bfloat16):
-        return tensor_of(run.average.module(quiet)).float()
 
 
 def _step_seed(seed: int, step: int, rank: int) -> int:

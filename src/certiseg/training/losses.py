@@ -59,19 +59,6 @@ def _scores(logits: Tensor, weights: Tensor | None, sets: Sequence[tuple[int, ..
     return torch.cat([scores, *of_sets], 1), weights
 
 
-def following_loss(logits: Tensor, guide: Tensor, labels: Tensor, *, sets: Sequence[tuple[int, ...]] = ()) -> Tensor:
-    """Mean cross-entropy of (B, C, h, w) logits against the posteriors of others of that size, void pixels included.
-
-    Where a label names a set, the posteriors are those given that set.
-    """
-    labels = labels_at(labels, logits.shape[-2:])
-    for index, members in enumerate(sets, logits.shape[1]):
-        outside = torch.ones(logits.shape[1], dtype=torch.bool)
-        outside[list(members)] = False
-        guide = guide.masked_fill(outside[:, None, None] & (labels == index)[:, None], -torch.inf)
-    return -(guide.softmax(1) * F.log_softmax(logits, 1)).sum(1).mean()
-
-
 def _weighted_mean(scores: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
     # A batch of void alone has no loss, not 0/0.
     total = F.nll_loss(scores, labels, weight=weights, ignore_index=VOID, reduction="sum")
