@@ -143,7 +143,8 @@ class Calibration:
         pixels: float | None,
         image: NDArray[np.float32],
     ) -> TruthSets:
-        used, fresh, key = secrets.randbits(SEED_BITS) if seed is None else seed, seed is None, image_key(image)
+        fresh, key = seed is None, image_key(image)
+        used = secrets.randbits(SEED_BITS) if seed is None else seed
         least, level = self.thresholds(risk=risk, pixels=pixels), self.settings.level(risk, pixels)
         packed = self.fits(segmenter, image, seed=used, key=key).sets(least)
         promise = self.claim(risk=risk, pixels=pixels, size=packed.shape[:2], fresh=fresh)
