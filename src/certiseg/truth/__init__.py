@@ -6,7 +6,7 @@
 
 settings.py     what is promised, and how pixels are scored
 scores.py       how well every class of a pixel fits: sets are the classes that fit at least so well
-draw.py         one noisy pass
+draw.py         one noisy pass, and those of many images at once
 identity.py     the model and the images that a calibration belongs to
 calibration.py  thresholds from the scores of calibration images, and their file: `load_calibration`
 calibrate.py    labelled images -> calibration
