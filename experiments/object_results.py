@@ -67,7 +67,7 @@ def write_page(run: Run, out: Path) -> None:
     recall = objects.recall_table(folder, setting)
     figures = {"objects-recall": objects.draw(recall), "objects-bounds": draw_distributions(run)}
     told = (
-        f"Written by `make objects`. Model {manifest.model} (weights {manifest.model_sha256[:12]}), {len(run)} test "
+        f"Written by `make objects`. Model {manifest.model} in {manifest.backend} (fingerprint {manifest.model_sha256[:12]}), {len(run)} test "
         f"images of CamVid, {manifest.extent(setting)}, n = {setting.n}, tau = {setting.tau:g}."
     )
     parts = ["# Objects, areas and whole images, on CamVid", told + "\n" + INTRODUCTION.rstrip()]

@@ -35,6 +35,7 @@ FOLDED = 14
 FEW = 20
 """Images below which intervals from them are called rough."""
 PUBLISHED = "cityscapes"
+HALF = " (every second one of the 233 of the usual split)"
 TUNING = (
     "The thresholds of adaptive are chosen among 120 functions (non-decreasing triples of 0, 0.05, 0.1, 0.25, 0.3, "
     "0.4, 0.5, 0.7) by CIG on one half of the images and scored on the other, both ways round. Nested and sets have "
@@ -122,7 +123,7 @@ def _head(plan: ResultsPlan) -> str:
 every number and every sentence of this page follows from that run. alpha = {manifest.alpha:g} for each image,
 {manifest.correction}, {manifest.test} n, {manifest.n0} selection draws.
 
-- {setting_text(setting)}: all {few} images.
+- {setting_text(setting)}: all {few} images{HALF if (plan.split, few) == ("test", 117) else ""}.
 - {others}: {_every(plan)} image ({some} images).
 
 One sampling pass per image and sigma: n = {plan.few[0]} are the first draws of n = {plan.many[0]}. Several methods side

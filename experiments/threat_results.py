@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows = remembered(kept / far / name / f"{data.names[index]}.json", again)
             sweeps[name] += [Step(**row) for row in rows]
             print(f"{name}, {data.names[index]}: swept", flush=True)
-    title = f"`{args.model}` (weights {chosen.segmenter.fingerprint()[:12]})"
+    title = f"`{args.model}` in {chosen.segmenter.backend} (fingerprint {chosen.segmenter.fingerprint()[:12]})"
     write_page(
         args.out, title, {name: case.threat for name, case in asked.items()}, found, sweeps, sweep, n=args.n, tau=TAU
     )

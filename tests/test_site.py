@@ -6,21 +6,29 @@ import importlib.util
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
 
 import certiseg as cs
+from certiseg.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 
-spec = importlib.util.spec_from_file_location("tutorials", DOCS / "tutorials/run.py")
-assert spec is not None
-assert spec.loader is not None
-tutorials = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(tutorials)
+
+def _hook(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, DOCS / path)
+    assert spec is not None
+    assert spec.loader is not None
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    return hook
+
+
+tutorials, commands = _hook("tutorials/run.py"), _hook("commands.py")
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
@@ -56,6 +64,15 @@ def test_every_public_name_is_on_the_page_of_names() -> None:
     shown = re.findall(r"^::: certiseg\.([\w.]+)$", (DOCS / "api.md").read_text("utf-8"), flags=re.MULTILINE)
     missing = [name for name, home in cs._HOMES.items() if f"{home}.{name}" not in shown]
     assert missing == []
+
+
+def test_every_command_is_on_the_page_of_commands_with_its_options() -> None:
+    page = commands.page()
+    headings = re.findall(r"^## certiseg (.+)$", page, flags=re.MULTILINE)
+    assert [name for name in COMMANDS if name not in headings] == []
+    assert "hierarchy show" in headings
+    assert "--kfwer-k" in page
+    assert "--class-weight-power" in page
 
 
 def test_every_page_is_in_the_menu() -> None:

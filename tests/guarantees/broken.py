@@ -1,6 +1,6 @@
 """Certificates that are wrong on purpose. Each must break its promise on some scene, or the check has no teeth.
 
-The first four are what the published implementations do, or nearly (section 8 of docs/design.md).
+The first ones are what the published implementations do, or nearly (section 8 of docs/design.md).
 """
 
 from __future__ import annotations
