@@ -119,10 +119,10 @@ train-denoiser: setup  ## the recipe of the shipped denoiser; needs ../shared, r
 	$(BIN)/python -m certiseg.training.denoise --images $(SHARED)/camvid/train/images $(SHARED)/comma10k/images \
 		--steps 2500 --threads 1 --out runs/denoiser.safetensors
 
-remedies: setup  ## a network that never saw noise, and what helps it; writes docs/noise.md; needs ../shared
-	$(TRAIN) camvid --root $(SHARED)/camvid --out runs/clean --resume --sigma 0 --epochs 2 --steps-per-epoch 350 \
+remedies: $(RUNS)/encoder.safetensors  ## a network that never saw noise, and what helps it; writes docs/noise.md; needs ../shared
+	$(TRAIN) camvid --root $(SHARED)/camvid --out runs/clean --resume --init $< --init-rate 0.5 --sigma 0 --epochs 2 --steps-per-epoch 350 \
 		--batch-size 6 --crop 192 256 --scale 0.5 1.2 --lr 0.002 --weight-decay 0.02 --schedule one-cycle --ema 0.99 \
-		--loss-at logits
+		--loss-at logits --bfloat16
 	$(BIN)/python -m experiments.remedies --weights runs/clean/last.safetensors --root $(SHARED)/camvid \
 		--out docs/noise.md
 

@@ -128,7 +128,8 @@ def page(outcomes: Sequence[Outcome], *, images: int, every: int, n: int) -> str
     """docs/noise.md."""
     return f"""# Networks that never saw noise
 
-One network with the architecture of `compact`, trained on CamVid without noise, and three ways to make it certifiable:
+One network with the architecture of `compact`, trained on CamVid without noise from the same ImageNet weights (700 steps),
+and three ways to make it certifiable:
 the small denoiser in front of it (`--denoiser`; no training, no data), its normalisation statistics re-estimated
 under noise from {ADAPTED_FROM} unlabelled training images (`certiseg adapt`), and training under noise
 (`certiseg train`; here the weights that ship).
