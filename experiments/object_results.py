@@ -67,8 +67,9 @@ def write_page(run: Run, out: Path) -> None:
     recall = objects.recall_table(folder, setting)
     figures = {"objects-recall": objects.draw(recall), "objects-bounds": draw_distributions(run)}
     told = (
-        f"Written by `make objects`. Model {manifest.model} in {manifest.backend} (fingerprint {manifest.model_sha256[:12]}), {len(run)} test "
-        f"images of CamVid, {manifest.extent(setting)}, n = {setting.n}, tau = {setting.tau:g}."
+        f"Written by `make objects`. Model {manifest.model} in {manifest.backend} (fingerprint "
+        f"{manifest.model_sha256[:12]}), {len(run)} test images of CamVid, "
+        f"{manifest.extent(setting)}, n = {setting.n}, tau = {setting.tau:g}."
     )
     parts = ["# Objects, areas and whole images, on CamVid", told + "\n" + INTRODUCTION.rstrip()]
     parts += ["## Certified recall", recall.markdown(), "![Certified recall](images/objects-recall.png)"]

@@ -128,11 +128,10 @@ def page(outcomes: Sequence[Outcome], *, images: int, every: int, n: int) -> str
     """docs/noise.md."""
     return f"""# Networks that never saw noise
 
-One network with the architecture of `compact`, trained on CamVid without noise from the same ImageNet weights (700 steps),
-and three ways to make it certifiable:
-the small denoiser in front of it (`--denoiser`; no training, no data), its normalisation statistics re-estimated
-under noise from {ADAPTED_FROM} unlabelled training images (`certiseg adapt`), and training under noise
-(`certiseg train`; here the weights that ship).
+One network with the architecture of `compact`, trained on CamVid without noise from the same ImageNet weights in 700
+steps, and three ways to make it certifiable: the small denoiser in front of it (`--denoiser`; no training, no data),
+its normalisation statistics re-estimated under noise from {ADAPTED_FROM} unlabelled training images (`certiseg adapt`),
+and training under noise (`certiseg train`; here the weights that ship).
 
 {images} CamVid test images (every {every}th), n = {n}, tau = {TAU}, alpha = {ALPHA}. Certified: share of the
 labelled pixels, at any level of the hierarchy for nested. A network that answers the same wrong class everywhere is

@@ -170,8 +170,9 @@ def page(
     """The tables of all scores."""
     first = next(iter(frames.values()))
     told = (
-        f"Written by `make truth`. Model {model.name} in {model.backend} (fingerprint {model.fingerprint()[:12]}); {len(first)} frames that it "
-        f"was not trained on; sigma {SIGMA:g} if not said otherwise, risk {risk:g}, 95 % of the labelled pixels. One "
+        f"Written by `make truth`. Model {model.name} in {model.backend} (fingerprint {model.fingerprint()[:12]}); "
+        f"{len(first)} frames that it was not trained on; sigma {SIGMA:g} if not said otherwise, "
+        f"risk {risk:g}, 95 % of the labelled pixels. One "
         "noisy pass per frame."
     )
     lines = ["# Sets that hold the truth, on CamVid", "", told, "", *_by_splits(frames, risk, splits)]

@@ -14,10 +14,13 @@ import torch
 import certiseg as cs
 from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
+from certiseg.runs.local import Processes
+from certiseg.runs.merge import merge_runs
 from certiseg.runs.prepare import scan, with_keys
+from certiseg.runs.settings import EngineSettings, Shard
 from tests.runs.test_evaluate import HIERARCHY, CountingModel, Images, hashes, make_manifest
 
-__all__ = ["Images", "build", "hashes", "manifest_of", "plain_run"]
+__all__ = ["Images", "build", "hashes", "manifest_of", "plain_run", "sharded_run", "spread_run"]
 
 
 class Troubled(CountingModel):
@@ -71,6 +74,25 @@ def plain_run(path: Path, images: Images, manifest) -> dict[str, str]:
     """Hashes of the run in this process."""
     evaluate_dataset(RunFolder(path), manifest, images, build(0))
     return hashes(path)
+
+
+def spread_run(path: Path, images: Images, manifest, *, draws_per_task: int = 16) -> dict[str, str]:
+    """Hashes of the run by two processes."""
+    engine = Processes(build, manifest, EngineSettings(workers=2, draws_per_task=draws_per_task))
+    try:
+        evaluate_dataset(RunFolder(path), manifest, images, engine=engine)
+    finally:
+        engine.close()
+    return hashes(path)
+
+
+def sharded_run(path: Path, images: Images, manifest) -> dict[str, str]:
+    """Hashes of the run by two shards that are joined."""
+    parts = [RunFolder(path / f"shard{number}") for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        evaluate_dataset(part, manifest, images, build(0), shard=Shard(number, 2))
+    merge_runs(parts, RunFolder(path / "joint"))
+    return hashes(path / "joint")
 
 
 slow = partial(build, pause=0.05)

@@ -19,15 +19,12 @@ from certiseg.analysis.objects import recall_table
 from certiseg.datasets.base import Sample
 from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.local import Processes
-from certiseg.runs.merge import merge_runs
 from certiseg.runs.prepare import scan, with_keys
 from certiseg.runs.sealed import read_sealed
-from certiseg.runs.settings import EngineSettings, Shard
 from certiseg.runs.task import Task
 from certiseg.runs.verify import verify_run
 from certiseg.runs.worker import Worker
-from tests.runs.small import Images, build, hashes, manifest_of, plain_run
+from tests.runs.small import Images, build, hashes, manifest_of, plain_run, sharded_run, spread_run
 
 IMAGES = Images(2)
 ASKED: dict[str, Any] = {
@@ -81,17 +78,8 @@ def test_rows_are_the_bounds_of_found_and_true_objects(run: RunFolder) -> None:
 
 def test_workers_shards_and_resumes_give_the_same_bytes(run: RunFolder, tmp_path: Path) -> None:
     manifest, expected = run.manifest, hashes(run.path)
-    engine = Processes(build, manifest, EngineSettings(workers=2, draws_per_task=16))
-    try:
-        evaluate_dataset(RunFolder(tmp_path / "spread"), manifest, IMAGES, engine=engine)
-    finally:
-        engine.close()
-    assert hashes(tmp_path / "spread") == expected
-    parts = [RunFolder(tmp_path / f"shard{k}") for k in (1, 2)]
-    for number, part in enumerate(parts, 1):
-        evaluate_dataset(part, manifest, IMAGES, build(0), shard=Shard(number, 2))
-    merge_runs(parts, RunFolder(tmp_path / "joint"))
-    assert hashes(tmp_path / "joint") == expected
+    assert spread_run(tmp_path / "spread", IMAGES, manifest) == expected
+    assert sharded_run(tmp_path / "shards", IMAGES, manifest) == expected
 
 
 class Marked(Images):
@@ -220,17 +208,8 @@ def test_a_run_killed_by_signal_9_goes_on_to_the_same_bytes(run: RunFolder, tmp_
 def test_batches_workers_and_shards_along_a_threat_give_the_same_values(tmp_path: Path) -> None:
     manifest = manifest_of(IMAGES, **ALONG)
     expected = plain_run(tmp_path / "whole", IMAGES, manifest)
-    engine = Processes(build, manifest, EngineSettings(workers=2, draws_per_task=16))
-    try:
-        evaluate_dataset(RunFolder(tmp_path / "spread"), manifest, IMAGES, engine=engine)
-    finally:
-        engine.close()
-    assert hashes(tmp_path / "spread") == expected
-    parts = [RunFolder(tmp_path / f"shard{k}") for k in (1, 2)]
-    for number, part in enumerate(parts, 1):
-        evaluate_dataset(part, manifest, IMAGES, build(0), shard=Shard(number, 2))
-    merge_runs(parts, RunFolder(tmp_path / "joint"))
-    assert hashes(tmp_path / "joint") == expected
+    assert spread_run(tmp_path / "spread", IMAGES, manifest) == expected
+    assert sharded_run(tmp_path / "shards", IMAGES, manifest) == expected
     plain_run(tmp_path / "batched", IMAGES, manifest_of(IMAGES, **ALONG, batch_size=7))  # another manifest
     for name in IMAGES.names:
         one, seven = (RunFolder(tmp_path / each).all_votes(name, 0.05) for each in ("whole", "batched"))
@@ -318,12 +297,7 @@ def test_kept_maps_are_those_of_the_draws_however_they_were_drawn(tmp_path: Path
     maps = np.stack([votes.record.label_map(draw) for draw in range(votes.n)])
     counted = (maps[..., None] == np.arange(votes.num_classes)).sum(axis=0)
     np.testing.assert_array_equal(counted, votes.counts)
-    engine = Processes(build, manifest, EngineSettings(workers=2, draws_per_task=16))
-    try:
-        evaluate_dataset(RunFolder(tmp_path / "spread"), manifest, images, engine=engine)
-    finally:
-        engine.close()
-    assert hashes(tmp_path / "spread") == hashes(folder.path)
+    assert spread_run(tmp_path / "spread", images, manifest) == hashes(folder.path)
     assert verify_run(folder).passed
 
 

@@ -15,17 +15,15 @@ from certiseg.analysis.pieces import all_pieces
 from certiseg.report.run_report import run_report
 from certiseg.runs.evaluate import evaluate_dataset
 from certiseg.runs.folder import RunFolder
-from certiseg.runs.local import Processes
 from certiseg.runs.manifest import Manifest, load_manifest
-from certiseg.runs.merge import merge_runs
 from certiseg.runs.progress import Progress
 from certiseg.runs.run import Run
-from certiseg.runs.settings import EngineSettings, RunSettings, Setting, Shard
+from certiseg.runs.settings import RunSettings, Setting
 from certiseg.runs.verify import verify_run
 from certiseg.settings import given
 from certiseg.viewer.choice import command
 from certiseg.viewer.run_reader import RunReader
-from tests.runs.small import Images, build, hashes, manifest_of, plain_run
+from tests.runs.small import Images, build, hashes, manifest_of, plain_run, sharded_run, spread_run
 
 FOG = threats.fog(0.5, airlight=0.7)
 ALONG: dict[str, Any] = {
@@ -78,17 +76,8 @@ def test_every_setting_covers_what_was_asked_for(finished: RunFolder) -> None:
 
 def test_two_processes_and_shards_give_the_same_bytes(finished: RunFolder, manifest: Manifest, tmp_path: Path) -> None:
     expected, images = hashes(finished.path), Images(3)
-    engine = Processes(build, manifest, EngineSettings(workers=2, draws_per_task=40))
-    try:
-        evaluate_dataset(RunFolder(tmp_path / "two"), manifest, images, engine=engine)
-    finally:
-        engine.close()
-    assert hashes(tmp_path / "two") == expected
-    parts = [RunFolder(tmp_path / f"part{i}") for i in (1, 2)]
-    for number, folder in enumerate(parts, 1):
-        evaluate_dataset(folder, manifest, images, build(0), shard=Shard(number, 2))
-    merge_runs(parts, RunFolder(tmp_path / "joined"))
-    assert hashes(tmp_path / "joined") == expected
+    assert spread_run(tmp_path / "two", images, manifest, draws_per_task=40) == expected
+    assert sharded_run(tmp_path / "shards", images, manifest) == expected
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bytes(
