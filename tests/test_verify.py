@@ -536,7 +536,7 @@ def test_a_vote_moved_with_all_hashes_and_maps_made_valid_is_found_by_redrawing(
     counts = honest.counts.copy()
     row, column = np.argwhere(counts.max(axis=-1) == 39)[0]
     counts[row, column] = 40 * (counts[row, column] == 39)
-    names = ("candidate", "gap", "ranking", "n0", "n", "sigma", "seed", "image_key", "provenance")
+    names = ("candidate", "gap", "ranking", "n0", "n", "sigma", "seed", "image_key", "provenance", "prediction")
     forged = cs.Votes(counts=counts, **{name: getattr(honest, name) for name in names})
     certify(forged, TREE, alpha=0.1).save(tmp_path / "forged.npz")
     assert cs.verify(tmp_path / "forged.npz").passed

@@ -39,6 +39,7 @@ from certiseg.verify_ranges import (
     anchors_of,
     counts_of,
     covered,
+    deviation,
     first_counts,
     identity,
     in_words,
@@ -557,9 +558,13 @@ def _check_redrawn(
     votes: Mapping[str, NDArray[Any]],
 ) -> Check:
     """Compare every vote with a redrawn one."""
-    again = _redraw(segmenter, image, votes_meta, votes, max_set=votes["ranking"].shape[2])
+    measured = {"keep_maps": True} if "record" in votes_meta else {}
+    again = _redraw(segmenter, image, votes_meta, votes, max_set=votes["ranking"].shape[2], **measured)
     redrawn = {name: getattr(again, name) for name in ("candidate", "gap", "ranking", "counts")}
-    redrawn |= {"prediction": again.prediction} if "prediction" in votes else {}
+    if again.prediction is not None:
+        redrawn["prediction"] = again.prediction
+        if "prediction" not in votes:
+            return Check("redraw", False, "`prediction`, what the model says without noise, is missing")
     redrawn |= {f"counts_anchor_{place}": of_anchor.counts for place, of_anchor in enumerate(again.further, 1)}
     for name, values in redrawn.items():
         if values.shape != votes[name].shape:
@@ -572,8 +577,22 @@ def _check_redrawn(
                 f"`{name}` differs in {differing:,} of {votes[name].size:,} values; the model is not deterministic, or "
                 "runs on another kind of device or library version",
             )
+    if again.record is not None and (odd := _odd_record(votes_meta["record"], votes, again.record.pack()[1])):
+        return odd
     each = " at each anchor" if again.further else ""
     return Check("redraw", True, f"all {votes_meta['n0']} + {votes_meta['n']} draws{each} gave the same votes")
+
+
+def _odd_record(
+    record: Mapping[str, Any], votes: Mapping[str, NDArray[Any]], again: Mapping[str, NDArray[Any]]
+) -> Check | None:
+    """The check that values and kept maps of measures fail, given those drawn again; None where they are the same."""
+    maps, kept = kept_maps(record, again), kept_maps(record, votes)
+    assert maps is not None
+    if not all(np.array_equal(*pair) for pair in zip(maps, kept or maps, strict=False)):
+        return Check("redraw", False, "a kept label map differs from the one that was drawn again")
+    values = _check_values("redraw", record, votes, maps)
+    return None if values.passed else values
 
 
 # -- bounds of measures ------------------------------------------------------------------------------------------
@@ -613,6 +632,10 @@ def _bounds_checks(
             raise _CheckError("values", wrong)
         if "stop" in draws["provenance"] and not draws["stopped"]:
             raise _CheckError("values", "the draws are not marked as stopped, but a rule of stopping is recorded")
+        if draws["deviation"] != deviation(draws):
+            raise _CheckError("values", f"the noise has the deviation {deviation(draws)}, not {draws['deviation']}")
+        if segmenter is not None and segmenter.class_names not in (None, tuple(draws["classes"] or ())):
+            raise _CheckError("names", "the classes are not those that the model names, in its order")
         yield Check("values", True, f"{len(record['measures'])} measures in each of {draws['n']} draws")
     with _odd_values_fail("settings"):
         if settings["test"] not in ("fixed", "anytime"):
@@ -634,7 +657,11 @@ def _bounds_checks(
             again = _redraw(segmenter, image, draws, arrays, keep_maps=True)
             assert again.record is not None
             maps, name = kept_maps(record, again.record.pack()[1]), "redraw"
-            wrong = odd_regions(record, arrays, again.candidate, _known_labels(segmenter, hierarchy, draws["classes"]))
+            tree = _known_tree(segmenter, hierarchy)
+            names = segmenter.class_names or draws["classes"] or ()
+            under = {name: {index} for index, name in enumerate(names)} if tree is None else tree.under
+            paths = None if tree is None else [[tree.under[tree.names[v]] for v in path] for path in tree.paths]
+            wrong = odd_regions(record, arrays, again.candidate, under, paths, notes)
             yield Check("regions", wrong is None, wrong or "objects and what is kept are those of the selection draws")
         else:
             notes.append("the regions of the measures are taken as they are stored")
@@ -642,15 +669,10 @@ def _bounds_checks(
             yield _check_values(name, record, arrays, maps)
 
 
-def _known_labels(
-    segmenter: Segmenter, hierarchy: str | Hierarchy | None, classes: list[str] | None
-) -> dict[str, set[int]]:
-    """The classes under every vertex of the hierarchy, where one is known; otherwise the model's classes."""
-    tree = hierarchy if hierarchy is not None else segmenter.hierarchy
-    if tree is None:
-        return {name: {index} for index, name in enumerate(classes or ())}
-    known = load_hierarchy(tree) if isinstance(tree, str) else tree
-    return {name: set(known.leaves(name)) for name in known.vertices}
+def _known_tree(segmenter: Segmenter, hierarchy: str | Hierarchy | None) -> _Tree | None:
+    """The hierarchy that labels are read by: the one given, or the model's own."""
+    known = hierarchy if hierarchy is not None else segmenter.hierarchy
+    return None if known is None else _Tree((load_hierarchy(known) if isinstance(known, str) else known).as_dict())
 
 
 def _check_radii(

@@ -150,19 +150,32 @@ def odd_regions(
     arrays: Mapping[str, NDArray[Any]],
     candidate: NDArray[np.integer],
     under: Mapping[str, set[int]],
+    paths: list[list[set[int]]] | None,
+    notes: list[str],
 ) -> str | None:
     """What is wrong with the regions and labels of measures, given the candidate map; None where nothing is.
 
-    under: the classes under each vertex that is known by name. A part of the candidate map must be one, and none of its
-    kind may be left out: what is left out after the draws is chosen by them.
+    under: the classes under each label that is known by name; paths: the classes under the label of each class at each
+    level, None where no hierarchy is known. A part of the candidate map must be one, and none of its kind may be left
+    out: what is left out after the draws is chosen by them. Notes tell what is taken as it is stored.
     """
     asked: dict[tuple[bytes, int, str], set[bytes]] = {}
     size = tuple(record["shape"][:2])
     for index, measure in enumerate(record["measures"]):
         kind, inside = measure["kind"], _mask(arrays, 2 * index, size)
         members = arrays["measure_members"][index]
+        if kind in ("kept", "accuracy"):
+            if wrong := _odd_table(measure, arrays, index, candidate, inside, paths):
+                return f"measure {index}: {wrong}"
+            if kind == "accuracy" or (measure["level"] and paths is None):
+                _note(notes, "the ground truth, or the levels of the hierarchy, are taken as they are stored")
+            continue
         named = {y for name in measure["label"].split(" or ") for y in under.get(name, {-1})}
-        if -1 not in named and named != set(np.flatnonzero(members).tolist()):
+        if -1 in named and paths is not None:
+            return f"measure {index}: {measure['label']!r} is no label of the hierarchy; name the one that was meant"
+        if -1 in named:
+            _note(notes, "labels that are no classes of the model are taken as they are named: give the hierarchy")
+        elif named != set(np.flatnonzero(members).tolist()):
             return f"measure {index}: {measure['label']} has other classes in the hierarchy"
         if kind == "overlap":
             margin = np.zeros(size, bool)
@@ -171,23 +184,56 @@ def odd_regions(
                 margin[max(row - reach, 0) : row + reach + 1, max(column - reach, 0) : column + reach + 1] = True
             if (_mask(arrays, 2 * index + 1, size) != (margin & ~inside)).any():
                 return f"measure {index}: the margin of the region is not {measure['margin']} pixels wide"
-        if measure["source"] != "candidate":
-            continue
-        if kind == "kept":
-            table, targets = arrays[f"measure_table_{index}"], arrays[f"measure_targets_{index}"]
-            own = table[targets, candidate].all() and inside.all()
-            if not own or (measure["level"] == 0 and (table[np.unique(targets)].sum(axis=1) != 1).any()):
-                return f"measure {index}: what is kept is not the candidate map of the selection draws"
-        elif kind == "steady":
+        if kind == "steady":
             if int(members[candidate].sum()) != measure["reference"] or not inside.all():
                 return f"measure {index}: {measure['reference']} is not the area in the candidate map"
+        elif measure["source"] != "candidate":
+            if kind == "dice" or not inside.all():
+                _note(notes, "regions that were given, and their names, are taken as they are stored")
         else:
+            before, _, number = measure["name"].rpartition(" ")
+            if before != measure["label"] or not number.isdigit():
+                return f"measure {index}: an object labelled {measure['label']} is called {measure['name']!r}"
             asked.setdefault((members.tobytes(), measure["least"], kind), set()).add(np.packbits(inside).tobytes())
     for (members_bytes, least, kind), regions in asked.items():
         wanted = _parts(np.frombuffer(members_bytes, bool)[candidate], least)
         if regions != wanted:
             return f"{kind}: {len(regions)} objects are stored, {len(wanted)} other ones are in the candidate map"
     return None
+
+
+def _odd_table(
+    measure: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    index: int,
+    candidate: NDArray[np.integer],
+    inside: NDArray[np.bool_],
+    paths: list[list[set[int]]] | None,
+) -> str | None:
+    """What is wrong with the answers that count as right at each pixel; None where nothing is."""
+    table, targets = arrays[f"measure_table_{index}"], arrays[f"measure_targets_{index}"]
+    classes = table.shape[1]
+    if measure["kind"] == "accuracy":
+        used = np.unique(targets[inside])
+        same = used.max() < classes and (table[used] == np.eye(classes, dtype=bool)[used]).all()
+        return None if same else "right is not what the ground truth says"
+    level = measure["level"]
+    if measure["label"] != ("their class" if level == 0 else f"their label at level {level}") or not inside.all():
+        return f"what is kept is not what {measure['label']!r} says"
+    own = np.eye(classes, dtype=bool)
+    if level and paths is not None:
+        if level >= len(paths[0]):
+            return f"the hierarchy has no level {level}"
+        own = np.array([[y in path[level] for y in range(classes)] for path in paths])
+    pairs = np.unique(np.stack([targets.ravel(), candidate.ravel()]).astype(np.int64), axis=1)
+    known = not level or paths is not None
+    same = (table[pairs[0]] == own[pairs[1]]).all() if known else table[pairs[0], pairs[1]].all()
+    return None if same else "what is kept is not the candidate map of the selection draws"
+
+
+def _note(notes: list[str], told: str) -> None:
+    if told not in notes:
+        notes.append(told)
 
 
 def _surrounded(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

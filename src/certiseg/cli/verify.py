@@ -54,8 +54,10 @@ def run(args: argparse.Namespace) -> int:
         return _verify_runs(args, folders)
     if args.repair:
         raise InputError("--repair must be given with a run folder, got certificate files")
-    if args.model and not args.image:
-        raise InputError("--image must be given with --model: redrawing needs the pixels")
+    if bool(args.model) != bool(args.image):
+        raise InputError("--model and --image must be given together: redrawing needs both")
+    if args.root:
+        raise InputError("--root must be given with a run folder, got certificate files")
     model = _model(args) if args.model else None
     outcomes = [verify(path, model=model, image=args.image, hierarchy=args.hierarchy) for path in args.certificates]
     if args.json:
@@ -77,11 +79,13 @@ def _verify_runs(args: argparse.Namespace, folders: list[str]) -> int:
 
     if len(folders) < len(args.certificates) or args.image:
         raise InputError("RUN must be given without certificate files and --image; verify those one by one")
+    if args.root and not args.model:
+        raise InputError("--root must be given with --model: it is for drawing the votes again")
     outcomes: list[RunVerification] = []
     for path in folders:
         folder = RunFolder(path)
         with tqdm(total=len(folder.manifest.images), unit="image", desc="verify", disable=None) as bar:
-            outcomes.append(verify_run(folder, each=lambda _, bar=bar: bar.update()))  # type: ignore[misc]
+            outcomes.append(verify_run(folder, hierarchy=args.hierarchy, each=lambda _, bar=bar: bar.update()))  # type: ignore[misc]
         if args.model and outcomes[-1].passed:
             outcomes[-1] = _redrawn(args, folder, outcomes[-1])
         repaired = repair_run(folder, outcomes[-1]) if args.repair and outcomes[-1].problems else None
@@ -103,8 +107,12 @@ def _redrawn(args: argparse.Namespace, folder: RunFolder, found: RunVerification
     if missing := [name for name in folder.finished() if name not in places]:
         raise InputError(f"--root must hold the images of the run, but {missing[0]!r} is not there")
     with tqdm(total=found.images, unit="image", desc="redraw", disable=None) as bar:
-        problems = redraw_run(folder, model, lambda name: samples[places[name]].image, each=lambda _: bar.update())
-    return replace(found, problems=(*found.problems, *problems), redrawn=True)
+        problems = redraw_run(
+            folder, model, lambda name: samples[places[name]], hierarchy=args.hierarchy, each=lambda _: bar.update()
+        )
+    fewer = f"{len(manifest.images)} of the {len(samples)} images that --root holds are in the run"
+    notes = (*found.notes, fewer) if len(manifest.images) < len(samples) else found.notes
+    return replace(found, problems=(*found.problems, *problems), redrawn=True, notes=notes)
 
 
 def _show_run(outcome: RunVerification, repaired: list[str] | None) -> None:
@@ -114,6 +122,8 @@ def _show_run(outcome: RunVerification, repaired: list[str] | None) -> None:
     print(f"{outcome.path}: {'verified' if outcome.passed else 'FAILED'} ({checked})")
     for problem in outcome.problems:
         print(f"  FAILED {problem.what}")
+    for note in outcome.notes:
+        print(f"  note   {note}")
     if outcome.unfinished:
         print(f"  not finished: {len(outcome.unfinished)} images (first: {outcome.unfinished[0]}); resume the run")
     if repaired is not None:

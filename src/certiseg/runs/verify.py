@@ -17,14 +17,17 @@ import numpy as np
 
 from certiseg.certificate import Certificate, load_certificate
 from certiseg.certify import settle
+from certiseg.datasets.base import Sample
 from certiseg.errors import InputError
-from certiseg.images import ImageLike
+from certiseg.hierarchy import PRESETS
 from certiseg.models.segmenter import ModelLike
 from certiseg.partial_votes import load_partial_votes
 from certiseg.runs.folder import ROWS, SUBFOLDERS, RunFolder
 from certiseg.runs.identity import label_key, require_partial
 from certiseg.runs.looks import rule_of
+from certiseg.runs.manifest import Manifest
 from certiseg.runs.measured import measure_rows, measures_of
+from certiseg.runs.scheduler import marked_in
 from certiseg.runs.sealed import read_sealed, require_bytes
 from certiseg.runs.settings import WHOLE, Shard
 from certiseg.runs.table import certificate_rows, prediction_rows, write_table
@@ -57,6 +60,8 @@ class RunVerification:
     """Images that are neither finished nor left out with a reason."""
     redrawn: bool = False
     """Whether every vote was drawn again."""
+    notes: tuple[str, ...] = ()
+    """What was not checked, and what is not in the run, in a sentence each."""
 
     @property
     def passed(self) -> bool:
@@ -112,14 +117,19 @@ def images_of(folder: RunFolder, shard: Shard) -> list[str]:
     return [name for place, name in enumerate(folder.manifest.images) if shard.holds(place)]
 
 
-def verify_run(folder: RunFolder, *, each: Callable[[str], None] = lambda _: None) -> RunVerification:
-    """Check everything; each(name) is called after every image."""
+def verify_run(
+    folder: RunFolder, *, hierarchy: str | None = None, each: Callable[[str], None] = lambda _: None
+) -> RunVerification:
+    """Check everything; each(name) is called after every image.
+
+    hierarchy: the one that the run must be over; by default the preset of that name.
+    """
     problems, certificates, finished = list(_notes(folder)), 0, folder.finished()
     for name in folder.manifest.images:
         damage = damage_of(folder, name)
         if not damage and name in finished:
             try:
-                certificates += _recompute(folder, name)
+                certificates += _recompute(folder, name, hierarchy)
             except InputError as error:
                 damage = [Problem(str(error), name)]
         problems += damage
@@ -131,23 +141,46 @@ def verify_run(folder: RunFolder, *, each: Callable[[str], None] = lambda _: Non
     if not problems:
         problems += _table(folder, shard, finished)
     unfinished = [name for name in images_of(folder, shard) if name not in finished and name not in left_out]
-    return RunVerification(str(folder.path), len(finished), certificates, tuple(problems), tuple(unfinished))
+    notes = tuple(_absent(folder.manifest, shard, left_out, hierarchy))
+    return RunVerification(
+        str(folder.path), len(finished), certificates, tuple(problems), tuple(unfinished), notes=notes
+    )
+
+
+def _absent(manifest: Manifest, shard: Shard, left_out: dict[str, str], hierarchy: str | None) -> Iterator[str]:
+    """What a reader of the scores must know: images that are not in them, or in them twice, and names not compared."""
+    if shard != WHOLE:
+        yield f"shard {shard.number} of {shard.count}: the other images are elsewhere"
+    for name, reason in left_out.items():
+        yield f"left out: {name}: {reason}"
+    known = [key for key in manifest.keys if key is not None]
+    if len(set(known)) < len(known):
+        yield f"{len(known) - len(set(known))} images have the same pixels as another one, and so the same noise"
+    if hierarchy is None and manifest.tree.name not in PRESETS:
+        yield "the names of the hierarchy are the run's own: give --hierarchy to compare them"
 
 
 def redraw_run(
     folder: RunFolder,
     model: ModelLike,
-    image_of: Callable[[str], ImageLike],
+    sample_of: Callable[[str], Sample],
     *,
+    hierarchy: str | None = None,
     each: Callable[[str], object] = lambda _: None,
 ) -> list[Problem]:
-    """Draw every vote of the finished images again, as many as each image had; returns those that differ."""
+    """Draw every vote of the finished images again, for each n of the settings; returns those that differ.
+
+    The ground truth must be that of the samples, the hierarchy the one given, or the model's own.
+    """
     manifest, problems = folder.manifest, list[Problem]()
     for name in folder.finished():
-        for sigma in manifest.sigmas:
-            most = [one for one in manifest.each_setting() if (one.sigma, one.n) == (sigma, manifest.draws[-1])]
-            path = folder.certificate_path(name, most[0], manifest.methods[0])
-            outcome = verify(path, model=model, image=image_of(name), hierarchy=manifest.tree)
+        sample = sample_of(name)
+        marked = marked_in(sample) if manifest.instances else None
+        if sample.label is None or label_key(sample.label, marked) != manifest.identity(name)["label_key"]:
+            problems.append(Problem(f"{folder.label_path(name)}: must be the ground truth of the data set", name))
+        for setting in {(one.sigma, one.n): one for one in manifest.each_setting()}.values():
+            path = folder.certificate_path(name, setting, manifest.methods[0])
+            outcome = verify(path, model=model, image=sample.image, hierarchy=hierarchy)
             failed = [check for check in outcome.checks if not check.passed]
             problems += [Problem(f"{path}: {check.name}: {check.detail}", name) for check in failed]
         each(name)
@@ -189,7 +222,7 @@ def _notes(folder: RunFolder) -> Iterator[Problem]:
         yield Problem(f"{folder.manifest_path}: must be the manifest of its images, but none of them was made with it")
 
 
-def _recompute(folder: RunFolder, name: str) -> int:
+def _recompute(folder: RunFolder, name: str, hierarchy: str | None) -> int:
     """Check what the files of a finished image say; returns how many certificates were recomputed."""
     manifest, tree = folder.manifest, folder.manifest.tree
     label, prediction, instances = folder.label(name), folder.prediction(name), folder.instances(name)
@@ -204,7 +237,7 @@ def _recompute(folder: RunFolder, name: str) -> int:
     count, measures = 0, list[dict[str, Any]]()
     for sigma in manifest.sigmas:
         votes = folder.all_votes(name, sigma)
-        same = votes.prediction is None or np.array_equal(votes.prediction, prediction)
+        same = votes.prediction is not None and np.array_equal(votes.prediction, prediction)
         _require(same, folder.prediction_path(name), f"be the prediction that the votes at sigma {sigma:g} hold")
         rule = rule_of(manifest, sigma)
         ended = rule is None or votes.n == manifest.draws[-1] or rule(votes)
@@ -220,7 +253,7 @@ def _recompute(folder: RunFolder, name: str) -> int:
             for method in manifest.methods:
                 path = folder.certificate_path(name, setting, method)
                 wanted = settle(manifest.certificate(setting, method), folder.cut(votes, setting.n), tree)
-                certificate = _verified(path, folder.cut(votes, setting.n))
+                certificate = _verified(path, folder.cut(votes, setting.n), hierarchy)
                 _require(certificate.settings == wanted, path, "have the settings of the manifest")
                 _require(
                     certificate.hierarchy.as_dict() == tree.as_dict(), path, "be over the hierarchy of the manifest"
@@ -233,9 +266,9 @@ def _recompute(folder: RunFolder, name: str) -> int:
     return count
 
 
-def _verified(path: Path, votes: Votes) -> Certificate:
+def _verified(path: Path, votes: Votes, hierarchy: str | None) -> Certificate:
     """The certificate of a file, recomputed by the independent checker and made from these votes."""
-    outcome = verify(path)
+    outcome = verify(path, hierarchy=hierarchy)
     if not outcome.passed:
         failed = next(check for check in outcome.checks if not check.passed)
         raise InputError(f"{path}: must pass its checks, but {failed.name} does not: {failed.detail}")
@@ -256,6 +289,8 @@ def strays_of(folder: RunFolder) -> Iterator[Problem]:
 def _table(folder: RunFolder, shard: Shard, finished: list[str]) -> Iterator[Problem]:
     """Whether the table is what the rows of the images add up to, byte for byte."""
     path = folder.table_path
+    if shard != WHOLE and path.is_file():
+        yield Problem(f"{path}: must not be there: a shard has no table of the run", path=path)
     if shard != WHOLE or not finished:
         return
     if not path.is_file():
