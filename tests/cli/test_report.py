@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 import certiseg as cs
+from certiseg import measures
 from certiseg.cli import main
 from certiseg.models.synthetic import synthetic_scene
 
@@ -31,6 +32,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     model, path = synthetic_scene(), tmp_path_factory.mktemp("cli") / "scene.certificate.npz"
+    Image.fromarray(np.rint(model.image * 255).astype(np.uint8)).save(path.with_name("scene.png"))
     votes = cs.sample(model, model.image, sigma=0.25, n=60)
     cs.certify(votes, cs.load_hierarchy("camvid"), method="nested").save(path)
     return path
@@ -47,13 +49,33 @@ def test_a_run_is_written_beside_itself_or_where_asked(run, tmp_path, capsys, mo
     assert (tmp_path / "other.html").read_text("utf-8") == text
 
 
-def test_a_certificate_is_reported_with_its_photograph(certificate, tmp_path):
+def test_a_certificate_is_reported_with_its_photograph(certificate, tmp_path, capsys):
     assert report(certificate) == 0
     page = certificate.with_name("scene.report.html").read_text("utf-8")
     assert "<h1>certiseg: scene</h1>" in page
-    Image.fromarray(np.zeros((*cs.load_certificate(certificate).vertex.shape, 3), np.uint8)).save(tmp_path / "i.png")
-    assert report(certificate, "--image", tmp_path / "i.png", "--out", tmp_path / "c.html") == 0
+    assert report(certificate, "--image", certificate.with_name("scene.png"), "--out", tmp_path / "c.html") == 0
     assert "data:image/jpeg" in (tmp_path / "c.html").read_text("utf-8")
+    Image.fromarray(np.zeros((*cs.load_certificate(certificate).vertex.shape, 3), np.uint8)).save(tmp_path / "i.png")
+    assert report(certificate, "--image", tmp_path / "i.png", "--out", tmp_path / "d.html") == 2
+    assert "must be the image that was certified, but its pixels are others" in capsys.readouterr().err
+
+
+def test_bounds_are_shown_with_the_certificate_of_the_same_draws_and_as_what_they_are(tmp_path):
+    hierarchy, scene, path = cs.load_hierarchy("camvid"), synthetic_scene(), tmp_path / "scene.certificate.npz"
+    drawn = {"sigma": 0.25, "n": 60, "seed": 3, "hierarchy": hierarchy, "measures": [measures.kept()]}
+    votes = cs.sample(scene, scene.image, keep_maps=True, **drawn)
+    cs.certify(votes, hierarchy, method="nested").save(path)
+    of_another = cs.sample(cs.load_model("compact"), scene.image, **drawn)
+    for shown, found in (
+        ("Certified bounds", votes),
+        ("Exploration, not a promise: these measures", votes.ask(measures.area("Road"), hierarchy=hierarchy)),
+        (None, of_another),
+    ):
+        cs.bound(found).save(tmp_path / "scene.bounds.npz")
+        assert report(path, "--out", tmp_path / "page.html") == 0
+        page = (tmp_path / "page.html").read_text("utf-8")
+        told = [words for words in ("Certified bounds", "Exploration, not a promise: these measures") if words in page]
+        assert told == ([] if shown is None else [shown])
 
 
 def test_several_runs_are_written_side_by_side(run, tmp_path, monkeypatch):

@@ -20,9 +20,11 @@ from certiseg.runs.settings import parse_setting
 from certiseg.truth.answer import load_sets
 
 if TYPE_CHECKING:
-    from certiseg.bounds import Bounds
+    from certiseg.bounds import Bounds, Draws
     from certiseg.certificate import Certificate
+    from certiseg.images.values import Picture
     from certiseg.runs.folder import RunFolder
+    from certiseg.votes import Votes
 
 
 def add_parser(subparsers: Any) -> None:
@@ -149,7 +151,8 @@ def _of_file(args: argparse.Namespace, path: Path) -> str:
         return sets_report(load_sets(path), path.name.removesuffix(".truth.npz"), image=args.image, show=args.show)
     name = path.name.removesuffix(".npz").removesuffix(".certificate")
     certificate = load_certificate(path)
-    image = shown(certificate.votes.open(args.image), args.show) if args.image else None
+    votes = certificate.votes
+    image = shown(_same(votes.open(args.image), votes.image_key, args.image), args.show) if args.image else None
     bounds = _bounds_beside(path, certificate)
     return certificate_report(certificate, name, image=image, show=args.show, bounds=bounds, path=str(path))
 
@@ -161,9 +164,25 @@ def _bounds_beside(path: Path, certificate: Certificate) -> Bounds | None:
     file = path.with_name(path.name.replace(".certificate.npz", ".bounds.npz"))
     if file == path or not file.is_file():
         return None
-    bounds, votes = load_bounds(file), certificate.votes
-    same = (bounds.draws.image_key, bounds.draws.seed, bounds.draws.n) == (votes.image_key, votes.seed, votes.n)
-    return bounds if same else None
+    bounds = load_bounds(file)
+    of_bounds, of_certificate = (_origin(draws) for draws in (bounds.draws, certificate.votes))
+    return bounds if of_bounds == of_certificate else None
+
+
+def _origin(draws: Draws | Votes) -> tuple[object, ...]:
+    """What makes draws those of one image, model and noise."""
+    model = draws.provenance.get("model_sha256")
+    noise = draws.sigma, draws.noise, draws.threat.pack()[0], draws.anchors
+    return draws.image_key, draws.seed, draws.n0, draws.n, draws.stopped, model, *noise
+
+
+def _same(picture: Picture, key: str | None, name: str) -> Picture:
+    """The picture, where its pixels are those that were certified."""
+    from certiseg.noise import image_key
+
+    if key is not None and image_key(picture.pixels) != key:
+        raise InputError(f"{name} must be the image that was certified, but its pixels are others")
+    return picture
 
 
 def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:
@@ -176,4 +195,9 @@ def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:
     missing = [name for name in manifest.images if name not in places]
     if missing:
         raise InputError(f"--root must hold the images of the run, but {missing[0]!r} is not there")
-    return lambda name: shown(open_image(samples[places[name]].image, values=manifest.values))
+
+    def photograph(name: str) -> Any:
+        picture = open_image(samples[places[name]].image, values=manifest.values)
+        return shown(_same(picture, manifest.identity(name)["key"], f"--root: {name}"))
+
+    return photograph

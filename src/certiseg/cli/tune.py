@@ -121,7 +121,7 @@ def _lines(folder: RunFolder, answers: list[dict[str, Any]]) -> list[str]:
     lines = [
         f"{first['functions']} threshold functions; chosen by {first['by']} on the first "
         f"{first['chosen_on']['images']} images, reported on the {first['reported_on']['images']} others, "
-        f"{folder.manifest.guarantee()}",
+        f"{folder.manifest.guarantee()} for one that is chosen before its votes are drawn; this search is a comparison",
         " sigma     n   tau  thresholds             CIG  abstain   segcertify CIG  abstain",
     ]
     for answer in answers:

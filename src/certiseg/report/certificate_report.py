@@ -116,7 +116,10 @@ def _bounds(bounds: Bounds) -> Markup:
     )
     sure = confidence(bounds.settings.alpha)
     note = f"For {bounds.extent}, with probability {sure} for all of them, beside the alpha of the pixels."
-    return table(Table("Certified bounds", note, columns, tuple(bounds.table())))
+    if bounds.record.explored:
+        note = "Exploration, not a promise: these measures were asked after the label maps were drawn."
+    title = "Explored bounds" if bounds.record.explored else "Certified bounds"
+    return table(Table(title, note, columns, tuple(bounds.table())))
 
 
 def _detail(certificate: Certificate) -> Table:

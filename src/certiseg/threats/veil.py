@@ -82,8 +82,11 @@ class Fog(Veil):
         return f"visibility down to {no_less(-np.log(_LEAST_CONTRAST) / t)} m" if t > 0 else "no fog"
 
     def describe(self) -> str:
-        depth = "the same at every pixel" if self.depth is None else "by the given depth map, in metres"
-        return f"fog of airlight {self.airlight:g}, {depth}"
+        if self.depth is None:
+            return f"fog of airlight {self.airlight:g}, the same at every pixel"
+        near, middle, far = np.quantile(self.depth, (0, 0.5, 1))
+        metres = f"{near:.3g} to {far:.3g}, half of the pixels up to {middle:.3g}"
+        return f"fog of airlight {self.airlight:g}, by the given depth map, read as metres: {metres}"
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         meta, arrays = super().pack()
