@@ -83,15 +83,16 @@ def test_a_dropped_image_gets_a_certificate_that_verifies(client, run):
     assert answer.status_code == 202
     facts, maps = follow(client, answer.json()["id"])[-1]
     assert facts["state"] == "done", facts["error"]
-    assert facts["made"] == 108
     name = f"dropped/{facts['name']}"
     path = run.path / "dropped" / f"{facts['name']}.certificate.npz"
     stored = cs.load_certificate(path)
+    draws = stored.votes.n  # fewer than 100 where every pixel was certified before: the seed is a random one
+    assert facts["made"] == 8 + draws <= 108
     np.testing.assert_array_equal(maps["vertex"], stored.vertex)
     assert cs.verify(path).passed
     assert (stored.settings.test, stored.settings.method, stored.votes.stopped) == ("anytime", "nested", True)
     assert stored.votes.seed != run.manifest.seed
-    fresh = cs.sample(model(), image(), sigma=0.25, n0=8, n=100, seed=stored.votes.seed, batch_size=4)
+    fresh = cs.sample(model(), image(), sigma=0.25, n0=8, n=draws, seed=stored.votes.seed, batch_size=4)
     np.testing.assert_array_equal(stored.votes.counts, fresh.counts)
     assert client.http.get("/api/certificate", params={"image": name}).content == path.read_bytes()
     listed = client.http.get("/api/images").json()[-1]
