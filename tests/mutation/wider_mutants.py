@@ -235,8 +235,8 @@ WIDER_MUTANTS = (
     Mutant(
         "best-anchor-scores",
         "truth/calibrate.py",
-        "return unit_digest(key, label), np.min(scores, axis=0)",
-        "return unit_digest(key, label), np.max(scores, axis=0)",
+        "return key, unit_digest(key, label), np.min(scores, axis=0)",
+        "return key, unit_digest(key, label), np.max(scores, axis=0)",
         "an image scores as at its best anchor",
         TRUTH,
     ),
@@ -251,7 +251,7 @@ WIDER_MUTANTS = (
     Mutant(
         "an-image-twice",
         "truth/calibrate.py",
-        "if len(set(self.units)) < len(self.units):",
+        "if len(set(self.keys)) < len(self.keys):",
         "if False:",
         "a copy of a calibration image counts as further evidence",
         TRUTH,

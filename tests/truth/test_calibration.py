@@ -256,6 +256,10 @@ def test_bad_images_are_one_sentence() -> None:
             cs.calibrate(MODEL, images, given_labels)
     with pytest.raises(cs.InputError, match="images must be different, got one twice"):
         cs.calibrate(MODEL, [*images[:-1], images[0]], [*labels[:-1], labels[0]])
+    other = labels[0].copy()
+    other[0, 0] = 255
+    with pytest.raises(cs.InputError, match="images must be different, got one twice"):
+        cs.calibrate(MODEL, [*images[:-1], images[0]], [*labels[:-1], other])
     with pytest.raises(cs.InputError, match=r"images with car must be at least 9 .* got 0"):
         cs.calibrate(MODEL, images, [np.where(label == 3, 255, label) for label in labels], classes=("car",))
     with pytest.raises(cs.InputError, match="hierarchy must be given for the score vertex"):

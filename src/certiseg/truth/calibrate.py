@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from certiseg.hierarchy import Hierarchy
 
 Pair = tuple[ImageLike, NDArray[np.integer[Any]] | None]
-Scored = tuple[str, list[int], dict[str, list[int]]]
-"""The hash of a labelled image, its scores, and those of its pixels of every chosen class, none where it has none."""
+Scored = tuple[str, str, list[int], dict[str, list[int]]]
+"""The hashes of an image and of its labels with it, its scores, and those of its pixels of every chosen class."""
 
 
 @takes(CalibrationSettings)
@@ -96,6 +96,7 @@ class _Scorer:
         self.segmenter, self.settings, self.hierarchy, self.seed = segmenter, settings, hierarchy, seed
         self.stated, self.values = values, as_values(values)
         self.channels = segmenter.settings.channels
+        self.keys: list[str] = []
         self.units: list[str] = []
         self.scores: list[list[int]] = []
         self.of_classes: dict[str, list[list[int]]] = {name: [] for name in settings.classes}
@@ -130,10 +131,11 @@ class _Scorer:
             scores.append(image_scores(truth, self.settings.pixels))
             of_classes.append(self._of_classes(truth, label[known]))
         worst = {name: np.min([at[name] for at in of_classes], axis=0).tolist() for name in of_classes[0]}
-        return unit_digest(key, label), np.min(scores, axis=0).tolist(), worst
+        return key, unit_digest(key, label), np.min(scores, axis=0).tolist(), worst
 
-    def take(self, unit: str, scores: list[int], of_classes: dict[str, list[int]]) -> None:
+    def take(self, key: str, unit: str, scores: list[int], of_classes: dict[str, list[int]]) -> None:
         """Keep what `score` found of the next image."""
+        self.keys.append(key)
         self.units.append(unit)
         self.scores.append(scores)
         for name, found in of_classes.items():
@@ -159,7 +161,7 @@ class _Scorer:
         """What the scores make, refused if they are too few or if an image came twice."""
         if self.size is None or self.channels is None or self.values is None:
             raise InputError("images must be labelled images to calibrate with, got none")
-        if len(set(self.units)) < len(self.units):
+        if len(set(self.keys)) < len(self.keys):  # whatever its labels: the same pixels have the same noise
             raise InputError("images must be different, got one twice: a copy is no further evidence; leave it out")
         levels = len(self.settings.pixels)
         made = Calibration(

@@ -29,10 +29,11 @@ def claim_of(
     shape: height, width and channels of the image, where it is known; values: what 0 and 1 stand for in its file.
     """
     risk, pixels = level
+    opening = "This is a promise about the truth. " if promised and fresh else ""
     lines = [
-        f"This is a promise about the truth. With probability at least {confidence(risk)} - over the {images} "
-        f"calibration images, the image and the noise together - the sets hold the true class of at least "
-        f"{no_more(100 * pixels, 4)} % of the image's labelled pixels{_whatever(settings)}.",
+        f"{opening}With probability at least {confidence(risk)} - over the {images} calibration images, the "
+        f"image and the noise together - the sets hold the true class of at least {no_more(100 * pixels, 4)} % of "
+        f"the image's labelled pixels{_whatever(settings)}.",
         *_covered(settings, shape, values),
         *_of_classes(settings, risk, pixels, of_classes),
         _conditions(settings),
