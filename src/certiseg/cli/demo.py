@@ -76,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
         cig = f"{row['cig']:.3f}" if row["cig"] is not None else "-"
         shares = ", ".join(f"{name} {share:.1%}" for name, share in row["shares"].items())
         print(f"{row['method']:<12}{cig:>7}{row['abstain']:>9.1%}   {shares}")
-    print(f"\npictures: {folder}/*.png")
+    print("\nFour methods from the same votes are a comparison; only one chosen beforehand is a promise.")
+    print(f"pictures: {folder}/*.png")
     return 0
 
 
