@@ -192,7 +192,8 @@ def test_a_sealed_lie_is_refused(tmp_path: Path) -> None:
 
     content = made().content()
     lower = [[row[0] + 1] for row in content["scores"]]
-    for lie in ({"scores": lower}, {"claim": "All is true."}, {"images": 21}, {"scores": lower[:5]}):
+    ghost = {"class_scores": {"ghost": lower[:2]}}
+    for lie in ({"scores": lower}, {"claim": "All is true."}, {"images": 21}, {"scores": lower[:5]}, ghost):
         write_sealed(tmp_path / "c.json", "calibration", json.loads(json.dumps({**content, **lie})))
         with pytest.raises(cs.InputError):
             load_calibration(tmp_path / "c.json")

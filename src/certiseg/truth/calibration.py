@@ -255,6 +255,8 @@ def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
         **{**model, "class_names": None if named is None else tuple(named), "size": tuple(model["size"])}
     )
     levels, of_classes = len(settings.pixels), content["class_scores"]
+    if set(of_classes) != set(settings.classes):
+        raise ValueError("class_scores must be of the classes in its settings")
     require_enough(len(content["scores"]), settings, {name: len(of_classes[name]) for name in settings.classes})
     return Calibration(
         settings,
