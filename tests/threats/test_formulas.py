@@ -97,6 +97,8 @@ def test_words_people_use() -> None:
     end = 0.5 * np.log(2)
     assert threats.fog(0.5).words(end) == "fog of density up to 29 %"
     assert threats.fog(0.02, depth=DEPTH).words(3.912023 / 60) == "visibility down to 60 m"
+    kilometres = np.array([[2.0, 30.0, 80.0]], np.float32) / 1000
+    assert "read as metres: 0.002 to 0.08, half of the pixels up to 0.03" in threats.fog(1, depth=kilometres).describe()
     assert threats.dark(0.5).words(end) == "light down to 71 %"
     assert threats.flat(0.5).words(end) == "contrast down to 71 %"
     assert threats.haze(0.5).words(end) == "white veil of up to 29 %"

@@ -24,7 +24,7 @@ from certiseg.words import agreement_words, rounded_down
 
 PLAIN = (
     "Where a pixel is certified, no change of the stated kind and size turns the smoothed model's answer away from its "
-    "label, as sure as stated below. Where it abstains, nothing is promised. The label itself can be wrong."
+    "label, with the certainty stated below. Where it abstains, nothing is promised. The label itself can be wrong."
 )
 WORST = 5
 """Images that the first page names."""
