@@ -26,7 +26,7 @@ from certiseg.models.choice import given_model
 from certiseg.noise import noise_stream, perturbation
 from certiseg.runs.folder import RunFolder
 from certiseg.runs.prepare import over_classes_of
-from certiseg.truth.calibration import load_calibration
+from certiseg.truth.files import load_calibration
 from certiseg.viewer.pictures import Pictures
 from certiseg.viewer.run_reader import RunReader
 

@@ -13,6 +13,10 @@ from certiseg.hierarchy import VOID
 from certiseg.report.run_report import run_report
 from certiseg.report.summary import by_class, worst_images
 from certiseg.runs.pooling import ScoredRun
+from certiseg.runs.sealed import write_sealed
+from certiseg.truth.calibration import Calibration
+from certiseg.truth.identity import ModelIdentity
+from certiseg.truth.settings import CalibrationSettings
 
 from ..analysis.conftest import make_run
 from .conftest import Page
@@ -93,24 +97,55 @@ def test_objects_and_whole_images_have_a_promise_of_their_own(measured_run):
     assert "beside the alpha of its pixels" in page.text
 
 
-def reached(**changes):
-    row = {"multiple": 0.0, "images": 4, "coverage": 0.75, "promised": 0.9, "mean_set_size": 2.5, "singletons": 0.4}
-    return {"format_version": 1, "calibration": {"model": "x"}, "reached": [row, row | {"multiple": 2.0}]} | changes
+def write_reached(folder, sha256, **changes):
+    """A truth.json over a calibration with made-up scores: three of four images are covered."""
+    size, scores = (8, 8), np.full((20, 1), 1000, np.uint32)
+    model = ModelIdentity("model", sha256, {}, 3, None, size, None)
+    keys = tuple(map(str, range(20)))
+    calibration = Calibration(CalibrationSettings(), model, "", 0, scores, {}, keys=keys, sizes=(size,))
+    held = (0.96, 1.0, 0.95, 0.94)
+    images = [
+        {
+            "name": str(k),
+            "labelled": 100,
+            "covered": share >= 0.95,
+            "held": share,
+            "mean_set_size": 2.5,
+            "singletons": 0.4,
+        }
+        for k, share in enumerate(held)
+    ]
+    rows = [{"multiple": multiple, "by_image": images} for multiple in (0.0, 2.0)]
+    content = {"calibration": calibration.content(), "reached": rows} | changes
+    write_sealed(folder / "truth.json", "reached", json.loads(json.dumps(content)))
+    return images
 
 
 def test_calibrated_sets_are_a_promise_about_truth(small_run, tmp_path):
-    model = {"model": small_run.manifest.model_sha256}
-    (tmp_path / "truth.json").write_text(json.dumps(reached(calibration=model, claim="The true class is in the set.")))
+    own = small_run.manifest.model_sha256
+    images = write_reached(tmp_path, own)
     page = Page(run_report(small_run, images=0, truth=str(tmp_path)))
     assert "a promise about truth" in page.text
-    for text in ("The true class is in the set.", "75.0%", "at least 90.0%", "nothing"):
+    for text in (
+        "With probability at least 0.9 - over the 20 calibration images",
+        "75.0%",
+        "at least 90.0%",
+        "nothing",
+    ):
         assert text in page.text
-    (tmp_path / "truth.json").write_text(json.dumps(reached(claim="?")))
+    write_reached(tmp_path, "another")
     with pytest.raises(cs.InputError, match="of the model of the run"):
         run_report(small_run, truth=str(tmp_path))
-    for content in ("{", "[]", json.dumps(reached(reached=3, claim="?"))):
+    all_covered = [{"multiple": 0.0, "by_image": [image | {"covered": True} for image in images]}]
+    for lie in ({"reached": 3}, {"reached": all_covered}, {"calibration": 1}, {"calibration": {}}):
+        write_reached(tmp_path, own, **lie)
+        with pytest.raises(cs.InputError, match="must be"):
+            run_report(small_run, truth=str(tmp_path))
+    write_reached(tmp_path, own)
+    text = (tmp_path / "truth.json").read_text()
+    for content in ("{", "[]", text.replace("0.94", "0.96")):
         (tmp_path / "truth.json").write_text(content)
-        with pytest.raises(cs.InputError, match="must be what"):
+        with pytest.raises(cs.InputError, match="do not match its SHA-256"):
             run_report(small_run, truth=str(tmp_path))
     with pytest.raises(cs.InputError, match="--truth must be"):
         run_report(small_run, truth=str(tmp_path / "nowhere"))

@@ -17,9 +17,10 @@ from certiseg import threats
 from certiseg.images import read_image
 from certiseg.models.segmenter import as_batch
 from certiseg.noise import image_key
-from certiseg.truth.answer import load_sets
-from certiseg.truth.calibration import Calibration, load_calibration
+from certiseg.truth.calibration import Calibration
 from certiseg.truth.draw import noisy_image
+from certiseg.truth.evaluate import evaluate_sets
+from certiseg.truth.files import load_calibration, load_sets
 from certiseg.truth.scores import UNIT
 from certiseg.truth.settings import CalibrationSettings
 from tests.truth.small import CLASSES, TREE, network, scene, scenes
@@ -96,7 +97,7 @@ def test_many_images_are_asked_about_at_once_and_answered_as_one_after_the_other
         for image, sets in zip(images, found, strict=True):
             alone = calibration.answer(model, image, 7)
             np.testing.assert_array_equal(sets.packed, alone.packed)
-            assert (sets.seed, sets.image_key, sets.promise) == (alone.seed, alone.image_key, alone.promise)
+            assert (sets.seed, sets.image_key, sets.claim()) == (alone.seed, alone.image_key, alone.claim())
         assert set(network.asked) == {(threading.get_ident(), 2)}, "one image has all threads"
         assert len({sets.seed for sets in calibration.answers(model, images)}) == 20, "each has noise of its own"
         assert torch.get_num_threads() == 2
@@ -292,6 +293,45 @@ def test_a_set_holds_the_classes_of_its_bits_and_a_file_of_more_is_refused(tmp_p
     replace(found, packed=found.packed | 1).save(tmp_path / "more.npz")
     with pytest.raises(cs.InputError, match="beyond the"):
         load_sets(tmp_path / "more.npz")
+
+
+def test_what_is_no_promise_says_so() -> None:
+    """Another level, a given seed, and an image of the calibration, whose score is among those of the threshold."""
+    calibration, image = made(45, risk=(0.1, 0.3), seed=None), scene(60)[0]
+    own = scenes(1)[0][0]
+    for answer, role, word in (
+        (calibration.answer(MODEL, image), "promise", "This is a promise about the truth."),
+        (calibration.answer(MODEL, image, risk=0.3), "comparison", "A comparison:"),
+        (calibration.answer(MODEL, image, 3), "exploration", "the seed of the noise was given"),
+        (calibration.answer(MODEL, own), "exploration", "the image is one of the calibration images"),
+        (calibration.answer(MODEL, own, risk=0.3), "exploration", "A comparison:"),
+    ):
+        assert answer.role == role
+        assert word in answer.claim()
+        assert ("This is a promise" in answer.claim()) == (role == "promise") == (answer.summary()["promise"][0] == "a")
+
+
+def test_doubts_about_the_conditions_are_told() -> None:
+    calibration, image = made(seed=None), scene(60)[0]
+    assert "hardly drawn like them" not in calibration.answer(MODEL, image).claim()
+    assert "No calibration image has the size of this one, 15x12" in calibration.answer(MODEL, image[:, :15]).claim()
+    assert "seed of the calibration was given" not in calibration.claim()
+    assert "seed of the calibration was given" in made(seed=5).claim()
+
+
+def test_coverage_is_not_counted_on_the_images_of_the_calibration() -> None:
+    calibration = made()
+    images, labels = scenes(3, first=18)
+    samples = [(str(number), *pair) for number, pair in enumerate(zip(images, labels, strict=True))]
+    with pytest.raises(cs.InputError, match="images must not be among those of the calibration, got 0"):
+        evaluate_sets(calibration, MODEL, samples)
+    assert evaluate_sets(calibration, MODEL, samples[2:])[0].images[0]["name"] == "2"
+
+
+def test_sets_are_laid_over_their_own_image_alone() -> None:
+    found = made().answer(MODEL, scene(96)[0])
+    with pytest.raises(cs.InputError, match="image must be the one the sets are of, got other pixels"):
+        found.overlay(scene(97)[0])
 
 
 def test_a_summary_counts_what_the_sets_hold() -> None:

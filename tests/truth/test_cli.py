@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from certiseg.cli import main
-from certiseg.truth.answer import load_sets
+from certiseg.truth.files import load_sets
 from tests.truth.small import CLASSES, scenes
 
 MODEL = ("--model", "torch:tests.truth.small:network")
@@ -18,9 +18,12 @@ MODEL = ("--model", "torch:tests.truth.small:network")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("pictures")
+    return write_pictures(tmp_path_factory.mktemp("pictures"), *scenes(41))
+
+
+def write_pictures(root: Path, images: list[np.ndarray], labels: list[np.ndarray]) -> Path:
     (root / "classes.txt").write_text("\n".join(CLASSES))
-    for kind, arrays in zip(("images", "labels"), scenes(41), strict=True):
+    for kind, arrays in (("images", images), ("labels", labels)):
         (root / kind).mkdir()
         for number, array in enumerate(arrays):
             levels = (array * 255).round().astype(np.uint8) if kind == "images" else array
@@ -114,10 +117,18 @@ def test_plan_says_how_many_images_a_promise_needs(capsys: pytest.CaptureFixture
     )
 
 
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Labelled pictures that are not of the calibration."""
+    return write_pictures(tmp_path_factory.mktemp("others"), *scenes(41, first=100))
+
+
 def test_evaluate_tells_what_is_reached_with_and_without_attack(
-    calibration: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    calibration: Path, others: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begin = ("evaluate", "folder", "--root", calibration.parent, *MODEL, "--calibration", calibration)
+    own = ("evaluate", "folder", "--root", calibration.parent, *MODEL, "--calibration", calibration)
+    assert "images must not be among those of the calibration, got 00" in refused(capsys, *own, "--out", tmp_path)
+    begin = ("evaluate", "folder", "--root", others, *MODEL, "--calibration", calibration)
     assert run(*begin, "--multiples", 0, 1, 40, "--steps", 3, "--out", tmp_path) == 0
     assert "promise about the truth" in capsys.readouterr().out
     clean, inside, beyond = json.loads((tmp_path / "truth.json").read_text())["reached"]
@@ -128,7 +139,9 @@ def test_evaluate_tells_what_is_reached_with_and_without_attack(
     near, far = groups["within 10 pixels of a boundary"]["pixels"], groups.get("further from boundaries", {"pixels": 0})
     by_class = sum(row["pixels"] for name, row in groups.items() if name.startswith("class "))
     by_area = sum(row["pixels"] for name, row in groups.items() if name.startswith("parts "))
-    assert near + far["pixels"] == by_class == by_area == sum((label != 255).sum() for label in scenes(41)[1])
+    assert (
+        near + far["pixels"] == by_class == by_area == sum((label != 255).sum() for label in scenes(41, first=100)[1])
+    )
     assert (tmp_path / "truth.md").read_text().startswith("# Sets that hold the truth: folder")
     assert (tmp_path / "coverage.png").stat().st_size > 1000
     sizes = [load_sets(tmp_path / f"{number:02}.truth.npz").mean_size for number in range(41)]

@@ -86,15 +86,20 @@ def make_run(path: Path, data: Path, **changes: Any) -> RunFolder:
 
 
 def write_sets(folder: Path, data: Path, name: str, *, fresh: bool = True) -> Any:
-    """Calibrated sets of an image, as `certiseg certify --calibration` writes them."""
+    """Calibrated sets of an image, as `certiseg certify --calibration` writes them, at a made-up threshold."""
     from certiseg.images import read_image
     from certiseg.noise import image_key
     from certiseg.truth.answer import TruthSets
+    from certiseg.truth.calibration import Calibration
+    from certiseg.truth.identity import identity_of
+    from certiseg.truth.settings import CalibrationSettings
 
-    tree = cs.load_hierarchy("camvid")
-    members = np.random.default_rng(1).random((HEIGHT, WIDTH, 31)) < np.linspace(0.01, 0.4, WIDTH)[:, None]
-    key, claim = image_key(read_image(data / "images" / f"{name}.png")), "This is a promise about the truth."
-    sets = TruthSets(np.packbits(members, axis=2), tree.classes, 7, fresh, key, (0.1, 0.95), claim, MODEL, tree)
+    keys, size, scores = tuple(map(str, range(20))), (HEIGHT, WIDTH), np.full((20, 1), 1000, np.uint32)
+    tree, model = cs.load_hierarchy("camvid"), identity_of(cs.load_model(MODEL), size)
+    calibration = Calibration(CalibrationSettings(), model, "", 0, scores, {}, tree, keys=keys, sizes=(size,))
+    members = np.random.default_rng(1).random((*size, 31)) < np.linspace(0.01, 0.4, WIDTH)[:, None]
+    key = image_key(read_image(data / "images" / f"{name}.png"))
+    sets = TruthSets(np.packbits(members, axis=2), calibration, 7, fresh, key, (0.1, 0.95))
     folder.mkdir(exist_ok=True)
     sets.save(folder / f"{name}.truth.npz")
     return sets

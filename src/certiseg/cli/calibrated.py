@@ -18,6 +18,7 @@ from certiseg.errors import InputError
 from certiseg.images.values import values_words
 from certiseg.render.figures import figure_bytes
 from certiseg.runs.names import file_name
+from certiseg.runs.sealed import write_sealed
 
 if TYPE_CHECKING:
     import argparse
@@ -45,7 +46,7 @@ def refuse_idle(args: argparse.Namespace) -> None:
 
 def certify(args: argparse.Namespace, paths: Sequence[Path]) -> int:
     """Write the sets of every image, a picture of their sizes and a summary; images are read as when calibrated."""
-    from certiseg.truth.calibration import load_calibration
+    from certiseg.truth.files import load_calibration
 
     refuse_idle(args)
     calibration = load_calibration(args.calibration)
@@ -77,8 +78,8 @@ def certify(args: argparse.Namespace, paths: Sequence[Path]) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Write what the sets reach on a labelled data set: truth.json, truth.md, coverage.png, and the sets themselves."""
-    from certiseg.truth.calibration import load_calibration
-    from certiseg.truth.evaluate import as_json, draw_coverage, evaluate_sets, page
+    from certiseg.truth.evaluate import REACHED, as_json, draw_coverage, evaluate_sets, page
+    from certiseg.truth.files import load_calibration
 
     refuse_idle(args)
     calibration, data = load_calibration(args.calibration), chosen_data(args)
@@ -98,15 +99,11 @@ def evaluate(args: argparse.Namespace) -> int:
         how: dict[str, Any] = {"multiples": multiples, "attack": attack, "keep": keep, "progress": bar.update}
         found = evaluate_sets(calibration, model, samples, **how)
     told = page(found, calibration, data=args.dataset)
-    contents = {
-        "truth.json": json.dumps(as_json(found, calibration), indent=1).encode(),
-        "truth.md": told.encode(),
-        "coverage.png": figure_bytes(draw_coverage(found), "png"),
-    }
-    for name, content in contents.items():
+    write_sealed(folder / "truth.json", REACHED, as_json(found, calibration))
+    for name, content in {"truth.md": told.encode(), "coverage.png": figure_bytes(draw_coverage(found), "png")}.items():
         with write_atomically(folder / name) as file:
             file.write(content)
-    print(contents["truth.json"].decode() if args.json else f"{told}\nwritten to {folder}/")
+    print((folder / "truth.json").read_text("utf-8") if args.json else f"{told}\nwritten to {folder}/")
     return 0
 
 
@@ -120,7 +117,7 @@ def write_outputs(folder: Path, stem: str, overlay: Image, found: TruthSets, sum
 
 
 def _line(summary: dict[str, Any]) -> str:
-    kind = "a promise about the truth" if summary["fresh"] else "exploration, the seed was given"
+    kind = "a promise about the truth" if summary["promise"] == "about the truth" else f"promise: {summary['promise']}"
     return (
         f"{summary['image']}: {summary['mean_set_size']:.2f} classes in a set on average, one class at "
         f"{summary['singletons']:.1%} of the pixels, in {summary['seconds']:.1f} s ({kind})"

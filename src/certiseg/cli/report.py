@@ -17,7 +17,7 @@ from certiseg.errors import InputError
 from certiseg.images import open_image, shown
 from certiseg.render.colours import Colours
 from certiseg.runs.settings import parse_setting
-from certiseg.truth.answer import load_sets
+from certiseg.truth.files import load_sets
 
 if TYPE_CHECKING:
     from certiseg.bounds import Bounds, Draws

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps([{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes], indent=1))
     else:
         for outcome in outcomes:
-            verdict = "verified" if outcome.redrawn else "verified, as far as its stored votes are what was drawn"
+            verdict = "verified" if outcome.redrawn else "verified, as far as what it stores is what was drawn"
             print(f"{outcome.path}: {verdict if outcome.passed else 'FAILED'}")
             for check in outcome.checks:
                 print(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")

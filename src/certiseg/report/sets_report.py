@@ -10,6 +10,7 @@ from markupsafe import Markup
 from certiseg.analysis.exports import Column, Table
 from certiseg.render.pictures import size_map
 from certiseg.report.page import Section, image_uri, page, part, table
+from certiseg.words import PROMISE
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,7 +32,7 @@ def sets_report(found: TruthSets, name: str, *, image: str | None = None, show: 
         Section("classes", "Classes in the sets", _shares("class", shares["class"])),
         Section("settings", "Settings", part("facts", _facts(found))),
     ]
-    kind = "a promise about the truth" if found.fresh else "exploration: the seed was given"
+    kind = "a promise about the truth" if found.role == PROMISE else f"{found.role}, not a promise"
     subtitle = f"calibrated sets, {kind}: {found.mean_size:.2f} classes on average, one at {found.singletons:.1%}"
     return page(f"certiseg: {name}", subtitle, sections)
 
@@ -49,5 +50,6 @@ def _shares(what: str, shares: dict[str, float]) -> Markup:
 
 def _facts(found: TruthSets) -> list[tuple[str, str]]:
     risk, pixels = found.level
-    facts = {"method": "truth", "risk": risk, "pixels": pixels, "model": found.model, "seed of the noise": found.seed}
+    facts = {"method": "truth", "risk": risk, "pixels": pixels, "model": found.calibration.model.name}
+    facts |= {"calibration images": found.calibration.images, "seed of the noise": found.seed}
     return [(name, str(value)) for name, value in facts.items()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,10 @@ from certiseg.analysis.exports import Column, Table
 from certiseg.errors import InputError
 from certiseg.report.page import part, table
 from certiseg.runs.manifest import Manifest
+from certiseg.runs.sealed import read_sealed
+from certiseg.stats.conformal import enough_of
+from certiseg.truth.evaluate import REACHED, Reached
+from certiseg.truth.files import calibration_from
 
 MAX_BYTES = 64 << 20
 _COLUMNS = (
@@ -25,20 +28,32 @@ _COLUMNS = (
 
 
 def read_reached(path: str | Path, manifest: Manifest) -> dict[str, Any]:
-    """What `certiseg evaluate --calibration` has written; that of another model is refused."""
+    """What `certiseg evaluate --calibration` has written; that of another model is refused.
+
+    The claim is the calibration's, and the figures are computed again from those of the images.
+    """
     file = Path(path) / "truth.json" if Path(path).is_dir() else Path(path)
     if not file.is_file() or file.stat().st_size > MAX_BYTES:
         raise InputError(f"--truth must be the truth.json of `certiseg evaluate --calibration`, got {str(path)!r}")
+    found = read_sealed(file, REACHED)
     try:
-        found = json.loads(file.read_text("utf-8"))
-        model = found["calibration"]["model"]
-        rows = [{column.key: float(each[column.key]) for column in _COLUMNS} for each in found["reached"]]
-        claim = str(found["claim"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        calibration = calibration_from(found["calibration"], str(file))
+        risk, share = calibration.settings.level(None, None)
+        rows = [
+            Reached(float(each["multiple"]), 1 - risk, list(each["by_image"])).summary() for each in found["reached"]
+        ]
+        for image in (image for row in rows for image in row["by_image"]):
+            held = round(image["held"] * image["labelled"])
+            if image["covered"] != (enough_of(image["labelled"], share) <= held <= image["labelled"]):
+                raise ValueError(f"{image['name']} is covered or not by other pixels than it says")
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file}: must be what `certiseg evaluate --calibration` wrote, got {error!r}") from None
-    if model != manifest.model_sha256:
+    if calibration.model.sha256 != manifest.model_sha256:
         raise InputError(f"{file}: must be of the model of the run, got another one")
-    return {"rows": rows, "claim": claim}
+    return {
+        "rows": [{column.key: row[column.key] for column in _COLUMNS} for row in rows],
+        "claim": calibration.claim(),
+    }
 
 
 def truth_section(found: dict[str, Any]) -> Markup:

@@ -8,9 +8,10 @@ settings.py     what is promised, and how pixels are scored
 scores.py       how well every class of a pixel fits: sets are the classes that fit at least so well
 draw.py         one noisy pass, and those of many images at once
 identity.py     the model and the images that a calibration belongs to
-calibration.py  thresholds from the scores of calibration images, and their file: `load_calibration`
+calibration.py  thresholds from the scores of calibration images
 calibrate.py    labelled images -> calibration
-answer.py       the sets of one image, with the noise they were drawn from, and their file: `load_sets`
+answer.py       the sets of one image, with the noise they were drawn from
+files.py        both read again: `load_calibration`, `load_sets`
 claim.py        the promise in plain words
 evaluate.py     what is reached on labelled images, with and without attack
 

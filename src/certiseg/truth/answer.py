@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from certiseg.archive import Archive, read_archive, write_archive
+from certiseg.archive import write_archive
 from certiseg.errors import InputError
-from certiseg.hierarchy import Hierarchy, hierarchy_from_json
-from certiseg.images import BYTES, ImageLike, open_image, read_image, shown
-from certiseg.images.values import Values, as_values
+from certiseg.images import ImageLike, read_image, shown
+from certiseg.noise import image_key
 from certiseg.render.pictures import size_map
+from certiseg.words import COMPARISON, EXPLORATION, PROMISE
+
+if TYPE_CHECKING:
+    from certiseg.truth.calibration import Calibration
 
 KIND = "truth"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
 """How many bits every byte has."""
 
@@ -31,7 +34,8 @@ class TruthSets:
 
     packed: NDArray[np.uint8]
     """(H, W, bytes): the classes of every pixel, a bit for each, as np.packbits has them."""
-    class_names: tuple[str, ...]
+    calibration: Calibration
+    """What they were made by, which says what is promised about them."""
     seed: int
     """Of the noise of the one pass."""
     fresh: bool
@@ -39,14 +43,20 @@ class TruthSets:
     image_key: str
     level: tuple[float, float]
     """Risk and pixels."""
-    promise: str
-    model: str
-    hierarchy: Hierarchy | None = None
-    values: Values = BYTES
-    """What 0 and 1 stand for in the image."""
 
     def __repr__(self) -> str:
         return f"TruthSets({self.packed.shape[0]}x{self.packed.shape[1]}, {self.mean_size:.2f} classes on average)"
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, or their numbers where the model does not name them."""
+        return self.calibration.class_names
+
+    @property
+    def role(self) -> str:
+        """What the sets are: a promise, a comparison or exploration."""
+        against = self.calibration.against(self.level, fresh=self.fresh, key=self.image_key)
+        return next((role for role in (EXPLORATION, COMPARISON) if role in against), PROMISE)
 
     @property
     def members(self) -> NDArray[np.bool_]:
@@ -86,7 +96,8 @@ class TruthSets:
 
     def claim(self) -> str:
         """The guarantee in plain words."""
-        return self.promise
+        (risk, pixels), size = self.level, self.packed.shape[:2]
+        return self.calibration.claim(risk=risk, pixels=pixels, size=size, fresh=self.fresh, key=self.image_key)
 
     def summary(self) -> dict[str, Any]:
         """What a program, or a reader in a hurry, wants to know."""
@@ -96,7 +107,7 @@ class TruthSets:
         return {
             "format_version": FORMAT_VERSION,
             "method": "truth",
-            "promise": "about the truth" if self.fresh else "none: the seed was given, which is exploration",
+            "promise": "about the truth" if self.role == PROMISE else f"none: {self.role}",
             "size": list(self.size.shape),
             "risk": self.level[0],
             "pixels": self.level[1],
@@ -106,49 +117,26 @@ class TruthSets:
             "singletons": self.singletons,
             "set_sizes": {str(s): float(c / self.size.size) for s, c in zip(sizes.tolist(), counts, strict=True)},
             "in_sets": {self.class_names[c]: float(share[c]) for c in order.tolist() if share[c] > 0},
-            "model": self.model,
+            "model": self.calibration.model.name,
             "claim": self.claim(),
         }
 
     def overlay(self, image: ImageLike, *, channels: Sequence[int] = ()) -> Image.Image:
         """The size of every set over the image, with a legend; channels: which of them (from 1) are shown."""
-        picture = open_image(image, values=None if self.values == BYTES else self.values)
+        picture = self.calibration.open(image)
         pixels = picture.pixels
-        if pixels.shape[:2] != self.size.shape:
-            raise InputError(f"image must have the size of the sets, {self.size.shape}, got {pixels.shape[:2]}")
+        if image_key(pixels) != self.image_key:
+            raise InputError("image must be the one the sets are of, got other pixels")
         rgb = pixels if pixels.shape[2] == 3 and not channels else read_image(shown(picture, channels))
         return size_map(self.size, under=rgb)
 
     def save(self, path: str | Path) -> None:
-        """Write one file."""
+        """Write one file, with the whole calibration: who has it can compute the promise again."""
         meta = {
-            "class_names": list(self.class_names),
+            "calibration": self.calibration.content(),
             "seed": self.seed,
             "fresh": self.fresh,
             "image_key": self.image_key,
             "level": list(self.level),
-            "promise": self.promise,
-            "model": self.model,
-            "hierarchy": None if self.hierarchy is None else self.hierarchy.as_dict(),
-            "values": [list(pair) for pair in self.values],
         }
         write_archive(path, kind=KIND, version=FORMAT_VERSION, meta=meta, arrays={"members": self.packed})
-
-
-def load_sets(path: str | Path) -> TruthSets:
-    """Read the sets of an image."""
-    found: Archive = read_archive(path, kind=KIND, version=FORMAT_VERSION)
-    try:
-        meta, packed = found.meta, found.arrays["members"]
-        names, tree = tuple(meta["class_names"]), meta["hierarchy"]
-        if packed.ndim != 3 or packed.dtype != np.uint8 or packed.shape[2] != -(-len(names) // 8):
-            raise ValueError(f"`members` of shape {packed.shape} for {len(names)} classes")
-        if len(names) % 8 and (packed[..., -1] & (0xFF >> len(names) % 8)).any():
-            raise ValueError(f"`members` beyond the {len(names)} classes")
-        hierarchy = None if tree is None else hierarchy_from_json(tree, source=str(path))
-        risk, pixels = meta["level"]
-        plain = {key: meta[key] for key in ("seed", "fresh", "image_key", "promise", "model")}
-        plain["values"] = as_values(meta["values"]) or BYTES
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: must hold the sets of an image, got: {error}") from None
-    return TruthSets(packed, names, level=(risk, pixels), hierarchy=hierarchy, **plain)

@@ -74,7 +74,7 @@ def calibrate_pairs(
     tree = _tree(segmenter, hierarchy)
     if settings.score == "vertex" and tree is None:
         raise InputError("hierarchy must be given for the score vertex, got none")
-    scorer = _Scorer(segmenter, settings, tree, secrets.randbits(SEED_BITS) if seed is None else seed, values)
+    scorer = _Scorer(segmenter, settings, tree, seed, values)
     with contextlib.closing(over_images(segmenter, scorer.score, scorer.read(pairs))) as scored:
         for each in scored:
             scorer.take(*each)
@@ -90,17 +90,18 @@ class _Scorer:
         segmenter: Segmenter,
         settings: CalibrationSettings,
         hierarchy: Hierarchy | None,
-        seed: int,
+        seed: int | None,
         values: Sequence[Any] | None,
     ) -> None:
-        self.segmenter, self.settings, self.hierarchy, self.seed = segmenter, settings, hierarchy, seed
+        self.segmenter, self.settings, self.hierarchy = segmenter, settings, hierarchy
+        self.seed, self.fresh = secrets.randbits(SEED_BITS) if seed is None else seed, seed is None
         self.stated, self.values = values, as_values(values)
         self.channels = segmenter.settings.channels
         self.keys: list[str] = []
         self.units: list[str] = []
         self.scores: list[list[int]] = []
         self.of_classes: dict[str, list[list[int]]] = {name: [] for name in settings.classes}
-        self.size: tuple[int, int] | None = None
+        self.sizes: list[tuple[int, int]] = []
 
     def read(self, pairs: Iterable[Pair]) -> Iterator[tuple[NDArray[np.float32], NDArray[np.integer], int]]:
         """Pixels, labels and number of every image; all must stand for the same numbers, in as many channels."""
@@ -112,7 +113,7 @@ class _Scorer:
             if picture.values != self.values:
                 known, found = values_words(self.values), values_words(picture.values)
                 raise InputError(f"values must be the same for all images, {known}, got {found} for image {number}")
-            self.size = self.size or (picture.pixels.shape[0], picture.pixels.shape[1])
+            self.sizes.append((picture.pixels.shape[0], picture.pixels.shape[1]))
             yield picture.pixels, np.array(label), number  # a copy: whoever gives it may use its memory again
 
     def score(self, pixels: NDArray[np.float32], label: NDArray[np.integer], number: int) -> Scored:
@@ -159,20 +160,23 @@ class _Scorer:
 
     def calibration(self) -> Calibration:
         """What the scores make, refused if they are too few or if an image came twice."""
-        if self.size is None or self.channels is None or self.values is None:
+        if not self.sizes or self.channels is None or self.values is None:
             raise InputError("images must be labelled images to calibrate with, got none")
         if len(set(self.keys)) < len(self.keys):  # whatever its labels: the same pixels have the same noise
             raise InputError("images must be different, got one twice: a copy is no further evidence; leave it out")
         levels = len(self.settings.pixels)
         made = Calibration(
             self.settings,
-            identity_of(self.segmenter, self.size, self.channels),
+            identity_of(self.segmenter, self.sizes[0], self.channels),
             data_digest(self.units),
             self.seed,
             np.array(self.scores, np.uint32).reshape(-1, levels),
             {name: np.array(rows, np.uint32).reshape(-1, levels) for name, rows in self.of_classes.items()},
             self.hierarchy,
             self.values,
+            tuple(self.keys),
+            tuple(sorted(set(self.sizes))),
+            self.fresh,
         )
         require_enough(made.images, self.settings, {name: len(rows) for name, rows in made.class_scores.items()})
         return made

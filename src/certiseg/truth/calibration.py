@@ -1,4 +1,4 @@
-"""A calibration: thresholds from the scores of labelled images, the model they belong to, and its file.
+"""A calibration: thresholds from the scores of labelled images, and the model they belong to.
 
 q is the m-th smallest of J scores, m = floor((J + 1) miss): a new exchangeable image scores below it with probability
 at most `miss`, which no covered attack raises above the risk (see stats/conformal.py). Each level of risk and pixels is
@@ -8,7 +8,6 @@ a promise of its own, the first one the promise of the calibration.
 from __future__ import annotations
 
 import functools
-import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certiseg.errors import InputError
-from certiseg.hierarchy import Hierarchy, hierarchy_from_json
+from certiseg.hierarchy import Hierarchy
 from certiseg.images import BYTES, ImageLike, Picture, open_image
-from certiseg.images.values import Values, as_values, values_words
+from certiseg.images.values import Values, values_words
 from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
 from certiseg.noise import image_key
-from certiseg.runs.sealed import read_sealed, write_sealed
-from certiseg.settings import from_stored, stored
+from certiseg.runs.sealed import write_sealed
+from certiseg.settings import stored
 from certiseg.stats.conformal import least_units, threshold, threshold_rank
 from certiseg.truth.answer import TruthSets
 from certiseg.truth.claim import claim_of
@@ -34,6 +33,7 @@ from certiseg.truth.draw import noisy_image, over_images, posterior_of
 from certiseg.truth.identity import ModelIdentity, require_same_model
 from certiseg.truth.scores import UNIT, Fit, Fits
 from certiseg.truth.settings import CalibrationSettings
+from certiseg.words import COMPARISON, EXPLORATION
 
 KIND = "calibration"
 SEED_BITS = 128
@@ -58,6 +58,12 @@ class Calibration:
     """Over the classes, for the score `vertex` and for pictures."""
     values: Values = BYTES
     """What 0 and 1 stand for in the images."""
+    keys: tuple[str, ...] = ()
+    """Hashes of the pixels of the calibration images, in the order of the scores."""
+    sizes: tuple[tuple[int, int], ...] = ()
+    """Heights and widths that occur among them."""
+    fresh: bool = True
+    """Whether their noise came from fresh entropy."""
     _known: WeakSet[Segmenter] = field(default_factory=WeakSet, repr=False)
 
     def __repr__(self) -> str:
@@ -143,13 +149,10 @@ class Calibration:
         pixels: float | None,
         image: NDArray[np.float32],
     ) -> TruthSets:
-        fresh, key = seed is None, image_key(image)
-        used = secrets.randbits(SEED_BITS) if seed is None else seed
+        key, used = image_key(image), secrets.randbits(SEED_BITS) if seed is None else seed
         least, level = self.thresholds(risk=risk, pixels=pixels), self.settings.level(risk, pixels)
         packed = self.fits(segmenter, image, seed=used, key=key).sets(least)
-        promise = self.claim(risk=risk, pixels=pixels, size=packed.shape[:2], fresh=fresh)
-        facts = (used, fresh, key, level, promise, self.model.name, self.hierarchy, self.values)
-        return TruthSets(packed, self.class_names, *facts)
+        return TruthSets(packed, self, used, seed is None, key, level)
 
     def open(self, image: ImageLike) -> Picture:
         """An image read as those of the calibration were."""
@@ -171,6 +174,22 @@ class Calibration:
             require_same_model(segmenter, self.model)
             self._known.add(segmenter)
 
+    def against(self, level: tuple[float, float], *, fresh: bool = True, key: str | None = None) -> dict[str, str]:
+        """Why sets of that level are no promise, as sentences by what they are instead."""
+        found = {}
+        if level != self.settings.level(None, None):
+            found[COMPARISON] = "A comparison: the promise of this calibration is its first level of risk and pixels."
+        if key in self.keys:
+            found[EXPLORATION] = (
+                "Exploration, not a promise: the image is one of the calibration images, and the promise is about "
+                "others."
+            )
+        if not fresh:
+            found[EXPLORATION] = (
+                "Exploration, not a promise: the seed of the noise was given, and whoever knows it can attack."
+            )
+        return found
+
     def claim(
         self,
         *,
@@ -178,19 +197,25 @@ class Calibration:
         pixels: float | None = None,
         size: tuple[int, ...] | None = None,
         fresh: bool = True,
+        key: str | None = None,
     ) -> str:
-        """The guarantee in plain words; size: height and width of the image it is said of."""
-        counts = {name: len(scores) for name, scores in self.class_scores.items()}
+        """The guarantee in plain words; size, key: height and width of the image it is said of, and its hash."""
+        level, doubts = self.settings.level(risk, pixels), []
+        if not self.fresh:
+            doubts.append("The seed of the calibration was given: it must be the only one that was tried.")
+        if size is not None and self.sizes and tuple(size[:2]) not in self.sizes:
+            doubts.append(
+                f"No calibration image has the size of this one, {size[1]}x{size[0]}: it is hardly drawn like them."
+            )
         return claim_of(
             self.settings,
-            level=self.settings.level(risk, pixels),
+            level=level,
             images=self.images,
-            of_classes=counts,
-            promised=(risk, pixels) == (None, None)
-            or self.settings.level(risk, pixels) == self.settings.level(None, None),
+            of_classes={name: len(scores) for name, scores in self.class_scores.items()},
+            against=tuple(self.against(level, fresh=fresh, key=key).values()),
+            doubts=doubts,
             shape=None if size is None else (size[0], size[1], self.model.channels),
             values=self.values,
-            fresh=fresh,
         )
 
     def table(self) -> list[dict[str, Any]]:
@@ -208,7 +233,10 @@ class Calibration:
             "model": self.model.stored(),
             "data_sha256": self.data_sha256,
             "images": self.images,
+            "keys": list(self.keys),
+            "sizes": [list(size) for size in self.sizes],
             "seed": self.seed,
+            "fresh": self.fresh,
             "hierarchy": None if self.hierarchy is None else self.hierarchy.as_dict(),
             "values": [list(pair) for pair in self.values],
             "unit": UNIT,
@@ -222,56 +250,6 @@ class Calibration:
     def save(self, path: str | Path) -> None:
         """Write one JSON file, sealed by a SHA-256 of its bytes."""
         write_sealed(Path(path), KIND, self.content())
-
-
-def load_calibration(path: str | Path) -> Calibration:
-    """Read a calibration; one that was changed, or whose numbers do not follow from its scores, is refused."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"calibration must be a file, got {str(path)!r}, which is not there; make one with calibrate")
-    content = read_sealed(path, KIND)
-    if content.get("posteriors") != POSTERIORS:
-        raise InputError(
-            f"{path}: must be a calibration whose posteriors are {POSTERIORS}, got an older one; make it anew"
-        )
-    try:
-        found = _from_content(content, str(path))
-        same = json.loads(json.dumps(found.content())) == content
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(f"{path}: must be a whole calibration, got: {error}") from None
-    if not same:
-        raise InputError(f"{path}: must be as it was written, but its thresholds do not follow from its scores")
-    return found
-
-
-def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
-    settings, model, tree = (
-        from_stored(CalibrationSettings, content["settings"]),
-        content["model"],
-        content["hierarchy"],
-    )
-    named = model["class_names"]
-    identity = ModelIdentity(
-        **{**model, "class_names": None if named is None else tuple(named), "size": tuple(model["size"])}
-    )
-    levels, of_classes = len(settings.pixels), content["class_scores"]
-    if set(of_classes) != set(settings.classes):
-        raise ValueError("class_scores must be of the classes in its settings")
-    require_enough(len(content["scores"]), settings, {name: len(of_classes[name]) for name in settings.classes})
-    return Calibration(
-        settings,
-        identity,
-        content["data_sha256"],
-        content["seed"],
-        _scores(content["scores"], levels),
-        {name: _scores(rows, levels) for name, rows in of_classes.items()},
-        None if tree is None else hierarchy_from_json(tree, source=source),
-        as_values(content["values"]) or BYTES,
-    )
-
-
-def _scores(rows: Any, levels: int) -> NDArray[np.uint32]:
-    return np.array(rows, np.uint32).reshape(-1, levels)
 
 
 def require_enough(images: int, settings: CalibrationSettings, of_classes: Mapping[str, int] | None = None) -> None:

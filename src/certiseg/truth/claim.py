@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from certiseg.claims import file_units
@@ -19,31 +19,30 @@ def claim_of(
     level: tuple[float, float],
     images: int,
     of_classes: Mapping[str, int],
-    promised: bool = True,
+    against: Sequence[str] = (),
+    doubts: Sequence[str] = (),
     shape: tuple[int, int, int] | None = None,
     values: Values = BYTES,
-    fresh: bool = True,
 ) -> str:
     """What is promised about the sets of an image to come, with all conditions.
 
-    shape: height, width and channels of the image, where it is known; values: what 0 and 1 stand for in its file.
+    against: why these sets are no promise; doubts: what speaks against the conditions. shape: height, width and
+    channels of the image, where it is known; values: what 0 and 1 stand for in its file.
     """
     risk, pixels = level
-    opening = "This is a promise about the truth. " if promised and fresh else ""
+    opening = "" if against else "This is a promise about the truth. "
     lines = [
+        *against,
         f"{opening}With probability at least {confidence(risk)} - over the {images} calibration images, the "
         f"image and the noise together - the sets hold the true class of at least {no_more(100 * pixels, 4)} % of "
         f"the image's labelled pixels{_whatever(settings)}.",
         *_covered(settings, shape, values),
         *_of_classes(settings, risk, pixels, of_classes),
         _conditions(settings),
+        *doubts,
         "It says nothing about a single pixel, about a single image, or about pixels that nobody would label; the "
         "images that are missed may be missed by much.",
     ]
-    if not promised:
-        lines.insert(0, "A comparison: the promise of this calibration is its first level of risk and pixels.")
-    if not fresh:
-        lines.insert(0, "Exploration, not a promise: the seed of the noise was given, and whoever knows it can attack.")
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from certiseg.attack.settings import AttackSettings
 from certiseg.attack.targets import Target
 from certiseg.errors import InputError
 from certiseg.images import ImageLike, Picture
+from certiseg.noise import image_key
 from certiseg.render.colours import BLUE, FAINT, ORANGE
 from certiseg.render.figures import new_figure
 from certiseg.scores import boundary
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _Answered = tuple[str, NDArray[np.integer[Any]], NDArray[np.bool_], list["TruthSets"]]
 """The name of an image, its labels, where they are known, and its sets at every multiple; none without such labels."""
+REACHED = "reached"
+"""Kind of the file."""
 AREAS = ((0, 100), (100, 1_000), (1_000, 10_000), (10_000, None))
 """Pixels of connected parts of the ground truth that are counted together."""
 
@@ -104,7 +107,10 @@ def evaluate_sets(
         for name, image, label in samples:
             if label is None:
                 raise InputError(f"labels must be given for every image, got none for {name}")
-            yield calibration.open(image).pixels, name, np.array(label)  # a copy, as in calibrate
+            pixels = calibration.open(image).pixels
+            if image_key(pixels) in calibration.keys:
+                raise InputError(f"images must not be among those of the calibration, got {name}; leave it out")
+            yield pixels, name, np.array(label)  # a copy, as in calibrate
 
     def work(pixels: NDArray[np.float32], name: str, label: NDArray[np.integer]) -> _Answered:
         known = labelled(label, pixels.shape[:2], calibration.model.num_classes, f"label of {name}")
@@ -138,6 +144,7 @@ def _image(
     count = int(known.sum())
     return {
         "name": name,
+        "labelled": count,
         "covered": int(held.sum()) >= enough_of(count, share),
         "held": int(held.sum()) / count,
         "mean_set_size": float(sizes.mean()),
@@ -201,8 +208,8 @@ def page(found: Sequence[Reached], calibration: Calibration, *, data: str) -> st
         f"# Sets that hold the truth: {data}",
         "",
         f"Model {calibration.model.name} ({calibration.model.sha256[:12]}), {calibration.images} calibration images, "
-        f"{calibration.settings.covered}, {len(found[0].images)} images here. They must not be among the calibration "
-        "images. Coverage of one calibration scatters around the promise.",
+        f"{calibration.settings.covered}, {len(found[0].images)} images here, none of them among those. "
+        "Coverage of one calibration scatters around the promise.",
         "",
         "| attack, in multiples of what is covered | covered images | promised | mean set size | one class |",
         "|---|---|---|---|---|",
@@ -241,10 +248,5 @@ def draw_coverage(found: Sequence[Reached]) -> Figure:
 
 
 def as_json(found: Sequence[Reached], calibration: Calibration) -> dict[str, Any]:
-    """All of it for programs."""
-    return {
-        "format_version": 1,
-        "calibration": {"data_sha256": calibration.data_sha256, "model": asdict(calibration.model)["sha256"]},
-        "reached": [each.summary() for each in found],
-        "claim": calibration.claim(),
-    }
+    """All of it for programs, with the whole calibration."""
+    return {"calibration": calibration.content(), "reached": [each.summary() for each in found]}

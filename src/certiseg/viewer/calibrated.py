@@ -13,12 +13,12 @@ from starlette.routing import Route
 from certiseg.errors import InputError
 from certiseg.render.pictures import SIZE_BANDS, size_colour, size_words
 from certiseg.runs.names import file_name
-from certiseg.truth.answer import TruthSets, load_sets
+from certiseg.truth.answer import TruthSets
+from certiseg.truth.files import load_sets
 from certiseg.viewer import layers
 from certiseg.viewer.cache import BoundedCache
 from certiseg.viewer.choice import text, whole
 from certiseg.viewer.run_reader import UPLOADED, NotFound, is_upload
-from certiseg.words import COMPARISON, EXPLORATION, PROMISE
 
 if TYPE_CHECKING:
     from certiseg.viewer.app import Viewer
@@ -43,7 +43,7 @@ class Calibrated:
         return {"calibrated": self.folder is not None}
 
     def find(self, name: str) -> TruthSets:
-        """The sets of an image; those of other pixels or classes are refused."""
+        """The sets of an image; those of another model, other pixels or classes are refused."""
         reader = self.viewer.reader
         plain = file_name(reader.require(name).removeprefix(f"{UPLOADED}/"))
         if self.folder is None or not (path := self.folder / f"{plain}{ENDING}").is_file():
@@ -52,6 +52,8 @@ class Calibrated:
         key = reader.summary(name).get("image_key") if is_upload(name) else reader.key(name)
         if sets.image_key != key:
             raise InputError(f"{path.name}: must be of the pixels of {name}, got sets of another image")
+        if sets.calibration.model.sha256 != reader.manifest.model_sha256:
+            raise InputError(f"{path.name}: must be of the model of the run, got sets of another one")
         if sets.class_names != reader.tree.classes:
             raise InputError(f"{path.name}: must be over the classes of the run, got others")
         return sets
@@ -67,7 +69,7 @@ class Calibrated:
             {"colour": list(size_colour(k)), "words": size_words(*SIZE_BANDS[k]), "share": float((band == k).mean())}
             for k in range(len(lows))
         ]
-        facts = {"role": _role(sets), "claim": sets.claim(), "mean_size": sets.mean_size, "legend": legend}
+        facts = {"role": sets.role, "claim": sets.claim(), "mean_size": sets.mean_size, "legend": legend}
         facts |= {"risk": risk, "pixels": pixels, "singletons": sets.singletons, "held": _held(sets, truth)}
         packed = layers.pack(facts, {"band": band})
         return Response(packed, media_type="application/octet-stream")
@@ -84,13 +86,6 @@ class Calibrated:
 
     def routes(self) -> list[Route]:
         return [Route("/api/truth", self.sets), Route("/api/truth/pixel", self.members)]
-
-
-def _role(sets: TruthSets) -> str:
-    """What the sets of an image are: the claim itself begins with a word where they are not the promise."""
-    if not sets.fresh:
-        return EXPLORATION
-    return COMPARISON if sets.claim().startswith("A comparison") else PROMISE
 
 
 def _held(sets: TruthSets, truth: Any) -> float | None:

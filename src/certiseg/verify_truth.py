@@ -1,0 +1,175 @@
+"""The independent checker of calibrated sets: thresholds from the scores, and the sets from one pass drawn again.
+
+It restates section 13 of docs/design.md with SciPy's distributions and plain sorting, and shares nothing with `truth`
+but the noise, the pass and the file of the calibration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certiseg.archive import DamagedArchiveError
+from certiseg.errors import InputError
+from certiseg.words import PROMISE
+
+if TYPE_CHECKING:
+    from certiseg.images import ImageLike
+    from certiseg.models.segmenter import Segmenter
+    from certiseg.truth.answer import TruthSets
+    from certiseg.truth.calibration import Calibration
+
+Told = tuple[str, bool, str]
+"""Name of a check, whether it passed, and a detail."""
+UNIT = 2**31
+_NEAR = 1e-9
+
+
+def read_truth(path: Path) -> TruthSets | Calibration | None:
+    """The sets of an image, or a calibration; None where the file is another one."""
+    if not path.name.endswith((".truth.npz", ".json")):
+        return None
+    from certiseg.truth.files import load_calibration, load_sets
+
+    return load_sets(path) if path.suffix == ".npz" else load_calibration(path)
+
+
+def truth_checks(
+    path: Path, segmenter: Segmenter | None, image: ImageLike | None, notes: list[str]
+) -> Iterator[Told] | None:
+    """The checks of a file of sets or of a calibration; None where it is neither."""
+    try:
+        found = read_truth(path)
+    except (DamagedArchiveError, InputError) as error:
+        return iter([("file", False, str(error))])
+    return None if found is None else _checks(found, segmenter, image, notes)
+
+
+def _checks(
+    found: TruthSets | Calibration, segmenter: Segmenter | None, image: ImageLike | None, notes: list[str]
+) -> Iterator[Told]:
+    from certiseg.truth.answer import TruthSets
+
+    yield "file", True, "every byte matches its recorded SHA-256"
+    calibration = found.calibration if isinstance(found, TruthSets) else found
+    content = calibration.content()
+    wrong = [row for row in content["thresholds"] if not _follows(row, content, calibration.class_names)]
+    count = len(content["thresholds"])
+    yield "thresholds", not wrong, f"{count - len(wrong)} of {count} levels follow from {calibration.images} scores"
+    notes.append("the scores of the calibration images are taken as they are stored: calibrate again to check them")
+    if not isinstance(found, TruthSets):
+        return
+    if found.role != PROMISE:
+        notes.append(f"these sets are {found.role}, not a promise; their claim says why")
+    elif calibration.settings.sigma or calibration.settings.up_to:
+        notes.append("that nobody knew the seed before the image was fixed is taken as it is stored")
+    if segmenter is not None:
+        yield _redrawn(found, content, segmenter, image)
+
+
+def _follows(row: Mapping[str, Any], content: Mapping[str, Any], names: tuple[str, ...]) -> bool:
+    """Whether the thresholds of a level are those that its scores make."""
+    settings, place = content["settings"], content["settings"]["pixels"].index(row["pixels"])
+    overall = _threshold(content["scores"], place, _miss(settings, row["risk"]))
+    expected = [overall] * len(names)
+    for name, scores in content["class_scores"].items():
+        own = _threshold(scores, place, _miss(settings, row["risk"] / len(settings["classes"])))
+        expected[names.index(name)] = {min(a, b) for a in own for b in overall}
+    return len(row["thresholds"]) == len(names) and all(
+        round(value * UNIT) in allowed for value, allowed in zip(row["thresholds"], expected, strict=True)
+    )
+
+
+def _miss(settings: Mapping[str, Any], risk: float) -> Fraction:
+    """The chance of a miss without attack that no covered attack raises above the risk."""
+    from scipy.stats import norm
+
+    threat = settings["threat"]
+    along = settings["up_to"] / (settings["anchors"] * threat["scale"]) if settings["up_to"] else 0.0
+    moved = (
+        settings["radius"] / min(settings["sigma"], float(np.float32(settings["sigma"]))) if settings["radius"] else 0
+    )
+    if not (along or moved):
+        return Fraction(repr(float(risk)))
+    if _normal(threat):
+        return Fraction(float(norm.sf(norm.isf(risk) + along)))
+    return Fraction(math.exp(-along) * float(norm.sf(norm.isf(risk) + moved)))
+
+
+def _normal(threat: Mapping[str, Any]) -> bool:
+    """Gamma goes both ways, by a normal law; fog and the like go one way, by an exponential one."""
+    return bool(threat["name"] == "gamma")
+
+
+def _threshold(scores: list[list[int]], place: int, miss: Fraction) -> set[int]:
+    """The score of rank floor((J + 1) miss); two of them where floating point does not decide."""
+    ordered = sorted(row[place] for row in scores)
+    exact = (len(ordered) + 1) * miss
+    ranks = {math.floor(exact * (1 - Fraction(_NEAR))), math.floor(exact * (1 - Fraction(1, 10**12)))}
+    return {ordered[rank - 1] for rank in ranks if rank >= 1}
+
+
+def _redrawn(found: TruthSets, content: Mapping[str, Any], segmenter: Segmenter, image: ImageLike | None) -> Told:
+    """Compare every set with one of a pass that is drawn again from the seed."""
+    from certiseg.noise import image_key
+    from certiseg.truth.draw import noisy_image, posterior_of
+
+    calibration, name = found.calibration, "redraw"
+    if image is None:
+        return name, False, "the image is needed to draw the pass again"
+    try:
+        calibration.require_model(segmenter)
+        pixels = calibration.open(image).pixels
+    except InputError as error:
+        return name, False, str(error)
+    if image_key(pixels) != found.image_key:
+        return name, False, "the image is not the one the sets are of"
+    noisy = noisy_image(pixels, calibration.settings, seed=found.seed, key=found.image_key)
+    posterior = posterior_of(segmenter, noisy, temperature=calibration.settings.temperature).everywhere()
+    risk, share = found.level
+    level = next(row for row in content["thresholds"] if (row["risk"], row["pixels"]) == (risk, share))
+    least = np.array([round(value * UNIT) for value in level["thresholds"]], np.int64)
+    members = _fits(posterior.astype(np.int64), content) >= least
+    wrong = int((members != found.members).any(axis=2).sum())
+    return (
+        name,
+        not wrong,
+        f"the sets of {members[..., 0].size - wrong:,} of {members[..., 0].size:,} pixels are the same",
+    )
+
+
+def _fits(posterior: NDArray[np.int64], content: Mapping[str, Any]) -> NDArray[np.int64]:
+    """How well every class fits, from the posteriors, by plain sorting."""
+    score = content["settings"]["score"]
+    if score == "posterior":
+        return posterior
+    if score == "adaptive":
+        order = np.argsort(-posterior, axis=2, kind="stable")
+        ranked = np.take_along_axis(posterior, order, 2)
+        before = np.empty_like(posterior)
+        np.put_along_axis(before, order, np.cumsum(ranked, axis=2) - ranked, 2)
+        return UNIT - np.minimum(before, UNIT)
+    return _vertex_fits(posterior, content["hierarchy"])
+
+
+def _vertex_fits(posterior: NDArray[np.int64], tree: Mapping[str, Any]) -> NDArray[np.int64]:
+    """1 - the posterior of the largest vertex on the path of the best class that leaves a class out."""
+    from certiseg.hierarchy import hierarchy_from_json
+
+    hierarchy = hierarchy_from_json(dict(tree), source="the calibration")
+    flat = posterior.reshape(-1, posterior.shape[2])
+    fits, best = np.empty_like(flat), flat.argmax(axis=1)
+    for leaf in np.unique(best).tolist():
+        rows = best == leaf
+        paths = [set(np.flatnonzero(hierarchy.members[vertex]).tolist()) for vertex in hierarchy.ancestors[leaf]]
+        for index in range(flat.shape[1]):
+            without = [members for members in paths if index not in members]
+            largest = max(without, key=len, default=set())
+            fits[rows, index] = UNIT - np.minimum(flat[rows][:, sorted(largest)].sum(axis=1), UNIT)
+    return fits.reshape(posterior.shape)

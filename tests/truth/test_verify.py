@@ -1,0 +1,112 @@
+"""Calibrated sets and calibrations are checked by other means, and a pass is drawn again from its seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import certiseg as cs
+from certiseg import threats
+from certiseg.hierarchy import hierarchy_from_dict
+from certiseg.truth.answer import TruthSets
+from certiseg.truth.calibration import Calibration
+from certiseg.verify import Verification, verify
+from tests.truth.small import CLASSES, TREE, network, scene, scenes
+
+MODEL = network()
+DEEP = hierarchy_from_dict(
+    {"classes": list(CLASSES), "levels": {1: {"thing": ["tree", "car"], "place": ["sky", "road"]}}}, source="deep"
+)
+
+
+def made(**settings: object) -> Calibration:
+    images, labels = scenes(45)
+    return cs.calibrate(MODEL, images, labels, **{"risk": 0.1, "hierarchy": TREE, **settings})
+
+
+def checked(found: TruthSets | Calibration, folder: Path, **asked: object) -> Verification:
+    path = folder / ("s.truth.npz" if isinstance(found, TruthSets) else "c.json")
+    found.save(path)
+    return verify(path, **asked)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"sigma": 0.0},
+        {"radius": 0.169, "risk": (0.1, 0.3), "pixels": (0.95, 0.5)},
+        {"classes": ("car", "tree"), "risk": 0.2},
+        {"score": "adaptive"},
+        {"score": "vertex", "hierarchy": DEEP},
+        {"threat": threats.fog(0.5), "sigma": 0.0, "up_to": 0.5, "anchors": 2},
+        {"threat": threats.gamma(0.5), "sigma": 0.0, "up_to": 0.3},
+        {"threat": threats.fog(0.5), "sigma": 0.25, "radius": 0.05, "up_to": 0.3},
+    ],
+    ids=str,
+)
+def test_what_is_true_passes(settings: dict[str, object], tmp_path: Path) -> None:
+    calibration, image = made(**settings), scene(200)[0]
+    outcome = checked(calibration.answer(MODEL, image), tmp_path, model=MODEL, image=image)
+    assert outcome.passed, outcome.checks
+    assert [check.name for check in outcome.checks] == ["file", "thresholds", "redraw"]
+    assert checked(calibration, tmp_path).passed
+
+
+def smaller(sets: TruthSets) -> TruthSets:
+    packed = sets.packed.copy()
+    row, column = np.argwhere(sets.size > 0)[0]
+    packed[row, column] = 0
+    return replace(sets, packed=packed)
+
+
+LIES: dict[str, Callable[[TruthSets], TruthSets]] = {
+    "a set without its classes": smaller,
+    "another seed": lambda sets: replace(sets, seed=sets.seed + 1),
+    "another image": lambda sets: replace(sets, image_key="0" * 64),
+    "sets of another level": lambda sets: replace(sets, level=(0.3, 0.95)),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_about_the_sets_is_found_by_drawing_again(lie: str, tmp_path: Path) -> None:
+    image = scene(200)[0]
+    told = LIES[lie](made(risk=(0.1, 0.3)).answer(MODEL, image))
+    outcome = checked(told, tmp_path, model=MODEL, image=image)
+    assert [check.name for check in outcome.checks if not check.passed] == ["redraw"]
+
+
+def test_another_model_or_photograph_is_found(tmp_path: Path) -> None:
+    found = made().answer(MODEL, scene(200)[0])
+    other = checked(found, tmp_path, model=network(seed=1), image=scene(200)[0])
+    assert "model must be the calibrated one" in other.checks[-1].detail
+    assert "not the one the sets are of" in checked(found, tmp_path, model=MODEL, image=scene(201)[0]).checks[-1].detail
+
+
+def test_thresholds_that_do_not_follow_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the checker itself: the package, which would refuse to read them, is made to believe them."""
+    found = made(radius=0.169)
+    honest = Calibration.thresholds
+    monkeypatch.setattr(Calibration, "thresholds", lambda self, **level: honest(self, **level) + 1)
+    outcome = checked(found, tmp_path)
+    assert [check.name for check in outcome.checks if not check.passed] == ["thresholds"]
+
+
+def test_notes_say_what_was_not_checked(tmp_path: Path) -> None:
+    image = scene(200)[0]
+    fresh, given = (checked(made().answer(MODEL, image, seed), tmp_path) for seed in (None, 1))
+    assert any("scores of the calibration images are taken as they are stored" in note for note in fresh.notes)
+    assert any("nobody knew the seed" in note for note in fresh.notes)
+    assert any("these sets are exploration, not a promise" in note for note in given.notes)
+    assert not fresh.redrawn
+
+
+def test_a_damaged_file_fails(tmp_path: Path) -> None:
+    made().save(tmp_path / "c.json")
+    text = (tmp_path / "c.json").read_text()
+    (tmp_path / "c.json").write_text(text.replace("0.95", "0.99", 1))
+    assert not verify(tmp_path / "c.json").passed
