@@ -47,7 +47,6 @@ from certiseg.verify_ranges import (
     odd_threat,
     threat_of,
 )
-from certiseg.verify_truth import truth_checks
 
 if TYPE_CHECKING:
     from certiseg.images import ImageLike
@@ -101,9 +100,7 @@ def verify(
     image: ImageLike | None = None,
     hierarchy: str | Hierarchy | None = None,
 ) -> Verification:
-    """Check a file of a certificate, of bounds or of calibrated sets, or a calibration.
-
-    With a model and the image every vote, or the one pass of calibrated sets, is drawn again from the seed.
+    """Check a file of a certificate or of bounds; with a model and the image also redraw every vote from the seed.
 
     hierarchy: the one that the certificate must be over; by default the model's own, or the preset of that name.
     The checks run in order and stop at the first failure that leaves nothing to compare.
@@ -126,10 +123,6 @@ def _checks(
     hierarchy: str | Hierarchy | None,
     notes: list[str],
 ) -> Iterator[Check]:
-    if (told := truth_checks(path, segmenter, image, notes)) is not None:
-        with _odd_values_fail("sets"):
-            yield from (Check(*each) for each in told)
-        return
     if (bounds := _read_bounds(path)) is not None:
         yield Check("file", True, "every byte matches its recorded SHA-256")
         yield from _bounds_checks(*bounds, segmenter, image, hierarchy, notes)

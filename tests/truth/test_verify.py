@@ -8,13 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import certiseg as cs
 from certiseg import threats
+from certiseg.cli import main
 from certiseg.hierarchy import hierarchy_from_dict
 from certiseg.truth.answer import TruthSets
 from certiseg.truth.calibration import Calibration
-from certiseg.verify import Verification, verify
+from certiseg.truth.verify import verify_truth
+from certiseg.verify import Verification
 from tests.truth.small import CLASSES, TREE, network, scene, scenes
 
 MODEL = network()
@@ -31,7 +34,7 @@ def made(**settings: object) -> Calibration:
 def checked(found: TruthSets | Calibration, folder: Path, **asked: object) -> Verification:
     path = folder / ("s.truth.npz" if isinstance(found, TruthSets) else "c.json")
     found.save(path)
-    return verify(path, **asked)
+    return verify_truth(path, **asked)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +108,26 @@ def test_notes_say_what_was_not_checked(tmp_path: Path) -> None:
     assert not fresh.redrawn
 
 
+def test_the_command_checks_sets_and_calibrations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = scene(200)[0]
+    Image.fromarray((image * 255).round().astype(np.uint8)).save(tmp_path / "i.png")
+    calibration = made()
+    found = calibration.answer(MODEL, tmp_path / "i.png")
+    found.save(tmp_path / "i.truth.npz")
+    calibration.save(tmp_path / "c.json")
+    asked = [str(tmp_path / name) for name in ("i.truth.npz", "c.json")]
+    assert main(["verify", *asked]) == 0
+    assert "verified, as far as what it stores is what was drawn" in capsys.readouterr().out
+    redraw = ["--model", "torch:tests.truth.small:network", "--image", str(tmp_path / "i.png")]
+    assert main(["verify", asked[0], *redraw]) == 0
+    assert "the sets of 192 of 192 pixels are the same" in capsys.readouterr().out
+    smaller(found).save(tmp_path / "i.truth.npz")
+    assert main(["verify", asked[0], *redraw]) == 1
+    assert main(["verify", asked[0], "--hierarchy", "camvid"]) == 2
+
+
 def test_a_damaged_file_fails(tmp_path: Path) -> None:
     made().save(tmp_path / "c.json")
     text = (tmp_path / "c.json").read_text()
     (tmp_path / "c.json").write_text(text.replace("0.95", "0.99", 1))
-    assert not verify(tmp_path / "c.json").passed
+    assert not verify_truth(tmp_path / "c.json").passed

@@ -5,6 +5,7 @@ import shlex
 import threading
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from PIL import Image
 
 import certiseg as cs
 from certiseg.cli import main
+from certiseg.runs.verify import verify_run
 from certiseg.viewer.app import make_app
 from certiseg.viewer.run_reader import RunReader
 from certiseg.viewer.uploads import MAX_BYTES, read_upload
@@ -106,6 +108,29 @@ def test_a_dropped_image_gets_a_certificate_that_verifies(client, run):
         np.asarray(Image.open(io.BytesIO(shown))), np.asarray(Image.open(io.BytesIO(picture())))
     )
     assert [file.name for file in (run.path / "dropped").iterdir() if file.name.startswith(".")] == []
+
+
+def test_a_foreign_certificate_among_the_uploads_is_refused_and_found(client, run, tmp_path):
+    facts, _ = follow(client, drop(client, picture()).json()["id"])[-1]
+    name, path = f"dropped/{facts['name']}", run.path / "dropped" / f"{facts['name']}.certificate.npz"
+    assert verify_run(run).passed
+    own = path.read_bytes()
+    votes = cs.load_certificate(path).votes
+    flat = cs.flat_hierarchy(run.manifest.tree.classes)
+    for foreign, sentence in (
+        (replace(votes, provenance={**votes.provenance, "model_sha256": "0" * 64}), "must be of the model of the run"),
+        (votes, "must be over the hierarchy of the run"),
+    ):
+        tree = flat if foreign is votes else "camvid"
+        cs.certify(foreign, tree, test="anytime").save(path)
+        assert sentence in client.refused(image=name, test="anytime")
+        problems = [problem for problem in verify_run(run).problems if problem.path == path]
+        assert sentence in problems[0].what
+    path.write_bytes(own)
+    other = Image.fromarray(255 - np.asarray(Image.open(io.BytesIO(picture()))))
+    other.save(path.with_name(f"{facts['name']}.png"))
+    fresh = Client(make_app(run))
+    assert "must be the certified one" in fresh.http.get("/api/picture", params={"image": name}).json()["error"]
 
 
 def test_the_printed_command_certifies_an_upload_as_it_was_explored(client, run, tmp_path):

@@ -25,7 +25,7 @@ COMMANDS = {
     "report": "a run or a certificate as one HTML file",
     "view": "look at a run in the browser",
     "plan": "what an image size, n, tau and alpha can certify",
-    "verify": "check certificates, or a whole run, by recomputing them independently",
+    "verify": "check certificates, bounds, calibrated sets or a whole run by recomputing them independently",
     "attack": "try to refute certificates by gradients",
     "hierarchy": "show, check or begin a class hierarchy",
     "train": "train a network under noise",

@@ -1,4 +1,4 @@
-"""certiseg verify: an independent check of a certificate file."""
+"""certiseg verify: an independent check of files of certificates, bounds and calibrated sets, and of runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_preparation_options, model_choice
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
-from certiseg.verify import CERTIFICATE_VERSION, verify
+from certiseg.truth.verify import ENDINGS, verify_truth
+from certiseg.verify import CERTIFICATE_VERSION, Verification, verify
 
 if TYPE_CHECKING:
     from certiseg.runs.folder import RunFolder
@@ -29,11 +30,16 @@ def add_parser(subparsers: Any) -> None:
         description="Recomputes a certificate from its stored votes and settings with code that shares nothing with "
         "the code that made it. With --model and --image, or --root for a run, every vote is drawn again from the "
         "seed and compared bit for bit. Of a run folder every file is checked: whether it is as it was written and to "
-        "which image and run it belongs, certificates against the manifest, tables against certificates. Exit code 1 "
-        "if a check fails.",
+        "which image and run it belongs, certificates against the manifest, tables against certificates. Bounds, "
+        "calibrations and calibrated sets (NAME.truth.npz) are checked in the same way. Exit code 1 if a check fails.",
         epilog="example: certiseg verify certified/street.certificate.npz --model compact --image street.png",
     )
-    parser.add_argument("certificates", nargs="+", metavar="CERT|RUN", help="certificate files, or run folders")
+    parser.add_argument(
+        "certificates",
+        nargs="+",
+        metavar="FILE|RUN",
+        help="files of certificates, bounds or calibrated sets, calibrations, or run folders",
+    )
     parser.add_argument("--repair", action="store_true", help="set damaged images of a run back, to be drawn again")
     parser.add_argument("--model", metavar="SPEC", help="redraw the votes with this model")
     parser.add_argument("--image", metavar="FILE", help="the certified image, needed with --model")
@@ -59,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.root:
         raise InputError("--root must be given with a run folder, got certificate files")
     model = _model(args) if args.model else None
-    outcomes = [verify(path, model=model, image=args.image, hierarchy=args.hierarchy) for path in args.certificates]
+    outcomes = [_verified(path, model, args) for path in args.certificates]
     if args.json:
         print(json.dumps([{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes], indent=1))
     else:
@@ -71,6 +77,14 @@ def run(args: argparse.Namespace) -> int:
             for note in outcome.notes:
                 print(f"  note   {note}")
     return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+def _verified(path: str, model: Any, args: argparse.Namespace) -> Verification:
+    if not path.endswith(ENDINGS):
+        return verify(path, model=model, image=args.image, hierarchy=args.hierarchy)
+    if args.hierarchy:
+        raise InputError("--hierarchy must be left out for calibrated sets, got it: the calibration has settled it")
+    return verify_truth(path, model=model, image=args.image)
 
 
 def _verify_runs(args: argparse.Namespace, folders: list[str]) -> int:

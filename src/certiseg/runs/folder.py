@@ -50,6 +50,8 @@ from certiseg.settings import Stage
 from certiseg.votes import Votes, load_votes
 
 SUBFOLDERS = ("votes", "predictions", "labels", "instances", "certificates", "rows", "partial")
+UPLOADED = "dropped"
+"""The folder of a run for images dropped onto the page of the viewer; their names begin with it."""
 ROWS = "rows of an image"
 _SPAN = re.compile(r"(selection|estimation)(\d+)-(\d+)")
 

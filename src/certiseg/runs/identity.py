@@ -14,6 +14,7 @@ from certiseg.images.values import as_values
 from certiseg.runs.looks import looks_of, recorded_rule
 
 if TYPE_CHECKING:
+    from certiseg.certificate import Certificate
     from certiseg.images import IdMap
     from certiseg.partial_votes import PartialVotes
     from certiseg.runs.manifest import Manifest
@@ -66,6 +67,14 @@ def require_partial(manifest: Manifest, name: str, sigma: float, partial: Partia
     if manifest.values:
         wanted["values"], found["values"] = manifest.values, as_values(partial.model.get("values")) or BYTES
     _compare(wanted | _model_of(manifest), found | {field: partial.model.get(field) for field in _MODEL}, source)
+
+
+def require_of_run(manifest: Manifest, certificate: Certificate, source: str) -> None:
+    """Refuse a certificate of an image beside the run's that is of another model or hierarchy."""
+    if certificate.votes.provenance.get("model_sha256") != manifest.model_sha256:
+        raise InputError(f"{source}: must be of the model of the run, got another one")
+    if certificate.hierarchy.as_dict() != manifest.tree.as_dict():
+        raise InputError(f"{source}: must be over the hierarchy of the run, got another one")
 
 
 def _model_of(manifest: Manifest) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from certiseg.errors import InputError
 from certiseg.hierarchy import PRESETS
 from certiseg.models.segmenter import ModelLike
 from certiseg.partial_votes import load_partial_votes
-from certiseg.runs.folder import ROWS, SUBFOLDERS, RunFolder
-from certiseg.runs.identity import label_key, require_partial
+from certiseg.runs.folder import ROWS, SUBFOLDERS, UPLOADED, RunFolder
+from certiseg.runs.identity import label_key, require_of_run, require_partial
 from certiseg.runs.looks import rule_of
 from certiseg.runs.manifest import Manifest
 from certiseg.runs.measured import measure_rows, measures_of
@@ -136,6 +136,7 @@ def verify_run(
         each(name)
     odd = {problem.path for problem in problems}
     problems += strays_of(folder)
+    problems += _uploads(folder, hierarchy)
     shard = WHOLE if folder.shard_path in odd else folder.shard()
     left_out = {} if folder.left_out_path in odd else folder.left_out()
     if not problems:
@@ -266,15 +267,25 @@ def _recompute(folder: RunFolder, name: str, hierarchy: str | None) -> int:
     return count
 
 
-def _verified(path: Path, votes: Votes, hierarchy: str | None) -> Certificate:
-    """The certificate of a file, recomputed by the independent checker and made from these votes."""
+def _verified(path: Path, votes: Votes | None, hierarchy: str | None) -> Certificate:
+    """The certificate of a file, recomputed by the independent checker; made from these votes, where they are known."""
     outcome = verify(path, hierarchy=hierarchy)
     if not outcome.passed:
         failed = next(check for check in outcome.checks if not check.passed)
         raise InputError(f"{path}: must pass its checks, but {failed.name} does not: {failed.detail}")
     certificate = load_certificate(path)
-    _require(certificate.votes.digest() == votes.digest(), path, "be made from the votes of its image")
+    same = votes is None or certificate.votes.digest() == votes.digest()
+    _require(same, path, "be made from the votes of its image")
     return certificate
+
+
+def _uploads(folder: RunFolder, hierarchy: str | None) -> Iterator[Problem]:
+    """Certificates of images dropped onto the page: they pass their checks, and are of the run's model and tree."""
+    for path in sorted((folder.path / UPLOADED).glob("*.certificate.npz")):
+        try:
+            require_of_run(folder.manifest, _verified(path, None, hierarchy), str(path))
+        except InputError as error:
+            yield Problem(str(error), path=path)
 
 
 def strays_of(folder: RunFolder) -> Iterator[Problem]:

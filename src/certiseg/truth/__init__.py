@@ -13,6 +13,7 @@ calibrate.py    labelled images -> calibration
 answer.py       the sets of one image, with the noise they were drawn from
 files.py        both read again: `load_calibration`, `load_sets`
 claim.py        the promise in plain words
+verify.py       calibrations and sets checked by other means
 evaluate.py     what is reached on labelled images, with and without attack
 
 The method and why it holds: docs/truth.md.

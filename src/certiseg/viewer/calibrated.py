@@ -12,13 +12,14 @@ from starlette.routing import Route
 
 from certiseg.errors import InputError
 from certiseg.render.pictures import SIZE_BANDS, size_colour, size_words
+from certiseg.runs.folder import UPLOADED
 from certiseg.runs.names import file_name
 from certiseg.truth.answer import TruthSets
 from certiseg.truth.files import load_sets
 from certiseg.viewer import layers
 from certiseg.viewer.cache import BoundedCache
 from certiseg.viewer.choice import text, whole
-from certiseg.viewer.run_reader import UPLOADED, NotFound, is_upload
+from certiseg.viewer.run_reader import NotFound, is_upload
 
 if TYPE_CHECKING:
     from certiseg.viewer.app import Viewer

@@ -12,7 +12,7 @@ from PIL import Image
 from certiseg.datasets import Dataset, open_dataset
 from certiseg.datasets.base import Files
 from certiseg.errors import InputError
-from certiseg.images import Picture, shown
+from certiseg.images import ImageLike, Picture, shown
 from certiseg.noise import image_key
 from certiseg.render.colours import colour_labels
 from certiseg.viewer.cache import BoundedCache
@@ -20,6 +20,8 @@ from certiseg.viewer.run_reader import NotFound, RunReader, is_upload
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from certiseg.votes import Votes
 
 THUMBNAIL = (168, 126)
 
@@ -70,8 +72,11 @@ class Pictures:
 
     def _open(self, name: str) -> Picture:
         if is_upload(name):
-            path = self.reader.inside(self.reader.uploaded_image(name))
-            return self.reader.upload_certificate(name).votes.open(path)
+            path, votes = (
+                self.reader.inside(self.reader.uploaded_image(name)),
+                self.reader.upload_certificate(name).votes,
+            )
+            return _certified(votes, path, f"{name}: its file")
         if isinstance(self.dataset, str):
             raise NotFound(f"{name}: its photograph must be in the data set, but {self.missing}")
         if name not in self.dataset.names:
@@ -79,10 +84,7 @@ class Pictures:
         image = self.dataset[self.dataset.names.index(name)].image
         manifest = self.reader.manifest
         votes = self.reader.votes(name, manifest.sigmas[0], manifest.draws[-1])
-        picture = votes.open(image)
-        if votes.image_key not in (None, image_key(picture.pixels)):
-            raise NotFound(f"{name}: the data set's image must be the certified one, but it differs; check --root")
-        return picture
+        return _certified(votes, image, f"{name}: the image under --root")
 
     def path(self, name: str) -> str | None:
         """The file of a photograph; None where the data set makes it."""
@@ -103,6 +105,14 @@ class Pictures:
             options += ["--split", manifest.split]
         names = () if isinstance(self.dataset, str) else self.dataset.names
         return options + _first_and_every(names, manifest.images)
+
+
+def _certified(votes: Votes, image: ImageLike, what: str) -> Picture:
+    """The image that votes are of, read as it was; other pixels are refused."""
+    picture = votes.open(image)
+    if votes.image_key not in (None, image_key(picture.pixels)):
+        raise NotFound(f"{what} must be the certified one, but it differs")
+    return picture
 
 
 def _first_and_every(names: tuple[str, ...], chosen: tuple[str, ...]) -> list[str]:

@@ -18,14 +18,13 @@ from certiseg.certify import settle
 from certiseg.errors import InputError
 from certiseg.hierarchy import Hierarchy
 from certiseg.images import read_ids
-from certiseg.runs.folder import RunFolder
+from certiseg.runs.folder import UPLOADED, RunFolder
+from certiseg.runs.identity import require_of_run
 from certiseg.runs.manifest import Manifest
 from certiseg.runs.table import UNCERTIFIED
 from certiseg.viewer.cache import BoundedCache
 from certiseg.votes import Votes
 
-UPLOADED = "dropped"
-"""The folder of a run for images dropped onto the page; their names begin with it."""
 _MAX_VOTES_BYTES = 768 << 20
 
 
@@ -100,8 +99,14 @@ class RunReader:
         return self._votes.get((name, sigma, n), lambda: self.folder.cut(self.folder.all_votes(name, sigma), n))
 
     def upload_certificate(self, name: str) -> Certificate:
+        """The certificate of an upload; one of another model or hierarchy than the run's is refused."""
         path = self.inside(self.upload_path(name, ".certificate.npz"))
-        return self._uploads.get((name, path.stat().st_mtime_ns), lambda: _load_whole(path))
+        return self._uploads.get((name, path.stat().st_mtime_ns), lambda: self._whole(path))
+
+    def _whole(self, path: Path) -> Certificate:
+        found = _load_whole(path)
+        require_of_run(self.manifest, found, path.name)
+        return found
 
     def truth(self, name: str) -> NDArray[np.integer] | None:
         """The ground truth, None for uploads."""

@@ -31,10 +31,11 @@ from certiseg.images.values import scaled, with_channels
 from certiseg.measures.questions import Question, kept, objects
 from certiseg.noise import image_key
 from certiseg.planning import require_certifiable
+from certiseg.runs.folder import UPLOADED
 from certiseg.runs.settings import Setting
 from certiseg.sampling import sample
 from certiseg.settings import CertificateSettings
-from certiseg.viewer.run_reader import UPLOADED, NotFound, RunReader
+from certiseg.viewer.run_reader import NotFound, RunReader
 from certiseg.votes import Votes
 
 if TYPE_CHECKING:

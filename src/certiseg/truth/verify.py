@@ -1,7 +1,7 @@
 """The independent checker of calibrated sets: thresholds from the scores, and the sets from one pass drawn again.
 
-It restates section 13 of docs/design.md with SciPy's distributions and plain sorting, and shares nothing with `truth`
-but the noise, the pass and the file of the calibration.
+This file restates section 13 of docs/design.md with SciPy's distributions and plain sorting. It shares the noise, the
+pass and the readers of files with the code that made the sets; ranks, thresholds, scores and sets are its own.
 """
 
 from __future__ import annotations
@@ -15,53 +15,49 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certiseg.archive import DamagedArchiveError
 from certiseg.errors import InputError
+from certiseg.hierarchy import hierarchy_from_json
+from certiseg.models.segmenter import as_segmenter
+from certiseg.noise import image_key
+from certiseg.truth.answer import TruthSets
+from certiseg.truth.draw import noisy_image, posterior_of
+from certiseg.truth.files import load_calibration, load_sets
+from certiseg.verify import Check, Verification
 from certiseg.words import PROMISE
 
 if TYPE_CHECKING:
     from certiseg.images import ImageLike
-    from certiseg.models.segmenter import Segmenter
-    from certiseg.truth.answer import TruthSets
+    from certiseg.models.segmenter import ModelLike, Segmenter
     from certiseg.truth.calibration import Calibration
 
-Told = tuple[str, bool, str]
-"""Name of a check, whether it passed, and a detail."""
+ENDINGS = (".truth.npz", ".json")
+"""Files of sets, and calibrations."""
 UNIT = 2**31
-_NEAR = 1e-9
+_NEAR = Fraction(1, 10**9)
+"""Relative distance from a whole rank within which floating point does not decide."""
 
 
-def read_truth(path: Path) -> TruthSets | Calibration | None:
-    """The sets of an image, or a calibration; None where the file is another one."""
-    if not path.name.endswith((".truth.npz", ".json")):
-        return None
-    from certiseg.truth.files import load_calibration, load_sets
-
-    return load_sets(path) if path.suffix == ".npz" else load_calibration(path)
-
-
-def truth_checks(
-    path: Path, segmenter: Segmenter | None, image: ImageLike | None, notes: list[str]
-) -> Iterator[Told] | None:
-    """The checks of a file of sets or of a calibration; None where it is neither."""
+def verify_truth(path: str | Path, *, model: ModelLike | None = None, image: ImageLike | None = None) -> Verification:
+    """Check the calibrated sets of an image, or a calibration; with the model and the image the pass is drawn again."""
+    path, notes = Path(path), list[str]()
     try:
-        found = read_truth(path)
-    except (DamagedArchiveError, InputError) as error:
-        return iter([("file", False, str(error))])
-    return None if found is None else _checks(found, segmenter, image, notes)
+        found = load_sets(path) if path.suffix == ".npz" else load_calibration(path)
+    except InputError as error:
+        return Verification(str(path), (Check("file", False, str(error)),), False)
+    segmenter = None if model is None else as_segmenter(model)
+    checks = tuple(_checks(found, segmenter, image, notes))
+    return Verification(str(path), checks, checks[-1].name == "redraw", tuple(notes))
 
 
 def _checks(
     found: TruthSets | Calibration, segmenter: Segmenter | None, image: ImageLike | None, notes: list[str]
-) -> Iterator[Told]:
-    from certiseg.truth.answer import TruthSets
-
-    yield "file", True, "every byte matches its recorded SHA-256"
+) -> Iterator[Check]:
+    yield Check("file", True, "every byte matches its recorded SHA-256")
     calibration = found.calibration if isinstance(found, TruthSets) else found
     content = calibration.content()
-    wrong = [row for row in content["thresholds"] if not _follows(row, content, calibration.class_names)]
     count = len(content["thresholds"])
-    yield "thresholds", not wrong, f"{count - len(wrong)} of {count} levels follow from {calibration.images} scores"
+    right = sum(_follows(row, content, calibration.class_names) for row in content["thresholds"])
+    yield Check("thresholds", right == count, f"{right} of {count} levels follow from {calibration.images} scores")
     notes.append("the scores of the calibration images are taken as they are stored: calibrate again to check them")
     if not isinstance(found, TruthSets):
         return
@@ -69,7 +65,9 @@ def _checks(
         notes.append(f"these sets are {found.role}, not a promise; their claim says why")
     elif calibration.settings.sigma or calibration.settings.up_to:
         notes.append("that nobody knew the seed before the image was fixed is taken as it is stored")
-    if segmenter is not None:
+    if segmenter is None:
+        notes.append("the pass was not redrawn: give the model and the image to do that")
+    else:
         yield _redrawn(found, content, segmenter, image)
 
 
@@ -111,37 +109,30 @@ def _threshold(scores: list[list[int]], place: int, miss: Fraction) -> set[int]:
     """The score of rank floor((J + 1) miss); two of them where floating point does not decide."""
     ordered = sorted(row[place] for row in scores)
     exact = (len(ordered) + 1) * miss
-    ranks = {math.floor(exact * (1 - Fraction(_NEAR))), math.floor(exact * (1 - Fraction(1, 10**12)))}
+    ranks = {math.floor(exact * (1 - _NEAR)), math.floor(exact * (1 - Fraction(1, 10**12)))}
     return {ordered[rank - 1] for rank in ranks if rank >= 1}
 
 
-def _redrawn(found: TruthSets, content: Mapping[str, Any], segmenter: Segmenter, image: ImageLike | None) -> Told:
+def _redrawn(found: TruthSets, content: Mapping[str, Any], segmenter: Segmenter, image: ImageLike | None) -> Check:
     """Compare every set with one of a pass that is drawn again from the seed."""
-    from certiseg.noise import image_key
-    from certiseg.truth.draw import noisy_image, posterior_of
-
     calibration, name = found.calibration, "redraw"
     if image is None:
-        return name, False, "the image is needed to draw the pass again"
+        return Check(name, False, "the image is needed to draw the pass again")
     try:
         calibration.require_model(segmenter)
         pixels = calibration.open(image).pixels
     except InputError as error:
-        return name, False, str(error)
+        return Check(name, False, str(error))
     if image_key(pixels) != found.image_key:
-        return name, False, "the image is not the one the sets are of"
+        return Check(name, False, "the image is not the one the sets are of")
     noisy = noisy_image(pixels, calibration.settings, seed=found.seed, key=found.image_key)
     posterior = posterior_of(segmenter, noisy, temperature=calibration.settings.temperature).everywhere()
-    risk, share = found.level
-    level = next(row for row in content["thresholds"] if (row["risk"], row["pixels"]) == (risk, share))
+    level = next(row for row in content["thresholds"] if (row["risk"], row["pixels"]) == found.level)
     least = np.array([round(value * UNIT) for value in level["thresholds"]], np.int64)
-    members = _fits(posterior.astype(np.int64), content) >= least
-    wrong = int((members != found.members).any(axis=2).sum())
-    return (
-        name,
-        not wrong,
-        f"the sets of {members[..., 0].size - wrong:,} of {members[..., 0].size:,} pixels are the same",
-    )
+    same = (_fits(posterior.astype(np.int64), content) >= least) == found.members
+    right = int(same.all(axis=2).sum())
+    told = f"the sets of {right:,} of {found.size.size:,} pixels are the same"
+    return Check(name, right == found.size.size, told)
 
 
 def _fits(posterior: NDArray[np.int64], content: Mapping[str, Any]) -> NDArray[np.int64]:
@@ -160,8 +151,6 @@ def _fits(posterior: NDArray[np.int64], content: Mapping[str, Any]) -> NDArray[n
 
 def _vertex_fits(posterior: NDArray[np.int64], tree: Mapping[str, Any]) -> NDArray[np.int64]:
     """1 - the posterior of the largest vertex on the path of the best class that leaves a class out."""
-    from certiseg.hierarchy import hierarchy_from_json
-
     hierarchy = hierarchy_from_json(dict(tree), source="the calibration")
     flat = posterior.reshape(-1, posterior.shape[2])
     fits, best = np.empty_like(flat), flat.argmax(axis=1)
