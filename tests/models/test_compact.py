@@ -118,13 +118,18 @@ def test_no_convolution_takes_the_slow_loop_on_one_thread() -> None:
     image = torch.rand(1, 3, 480, 640).to(memory_format=torch.channels_last)  # small maps take it anyway
     torch.set_num_threads(1)
     try:
-        with torch.inference_mode(), torch.profiler.profile() as seen:
-            network(image)
+        large, small = (_operations(network, picture) for picture in (image, image[..., :96, :96]))
     finally:
         torch.set_num_threads(before)
-    names = {event.key for event in seen.key_averages()}
-    assert "aten::mkldnn_convolution" in names
-    assert not [name for name in names if "slow" in name]
+    assert "aten::mkldnn_convolution" in large
+    assert not [name for name in large if "slow" in name]
+    assert "aten::slow_conv_dilated2d" not in small, "the slowest of all"
+
+
+def _operations(network: torch.nn.Module, image: torch.Tensor) -> set[str]:
+    with torch.inference_mode(), torch.profiler.profile() as seen:
+        network(image)
+    return {event.key for event in seen.key_averages()}
 
 
 def test_what_is_called_dilated_is_the_same_function() -> None:
