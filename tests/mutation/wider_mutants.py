@@ -10,6 +10,7 @@ FORMULAS = ("threats/test_formulas.py",)
 ANCHORS = ("threats/test_anchors.py", "threats/test_certify.py", "measures/test_measures.py")
 ALONG = ("threats/test_sampling.py",)
 CONFORMAL = ("stats/test_conformal.py", "truth/test_calibration.py")
+CHECKED = ("truth/test_verify.py",)
 TRUTH = ("truth/test_calibration.py", "truth/test_scores.py", "guarantees/test_truth.py")
 
 WIDER_MUTANTS = (
@@ -263,5 +264,70 @@ WIDER_MUTANTS = (
         "own, total = row[c], row[c]",
         "adaptive sets leave out the class that reaches the sum",
         TRUTH,
+    ),
+    # -- what files say about them
+    Mutant(
+        "promise-about-a-calibration-image",
+        "truth/calibration.py",
+        "if key in self.keys:",
+        "if False:",
+        "sets of a calibration image are called a promise",
+        TRUTH,
+    ),
+    Mutant(
+        "every-level-a-promise",
+        "truth/calibration.py",
+        "if level != self.settings.level(None, None):",
+        "if False:",
+        "sets of every calibrated level are called the promise",
+        TRUTH,
+    ),
+    Mutant(
+        "promise-with-a-given-seed",
+        "truth/calibration.py",
+        "        if not fresh:\n",
+        "        if False:\n",
+        "sets whose noise an attacker may know are called a promise",
+        TRUTH,
+    ),
+    Mutant(
+        "coverage-of-calibration-images",
+        "truth/evaluate.py",
+        "if image_key(pixels) in calibration.keys:",
+        "if False:",
+        "coverage is counted on the images of the calibration",
+        TRUTH,
+    ),
+    Mutant(
+        "thresholds-on-trust",
+        "truth/files.py",
+        "    if not same:\n",
+        "    if False:\n",
+        "a calibration whose thresholds do not follow from its scores is read",
+        TRUTH,
+    ),
+    Mutant(
+        "verify-ranks-one-off",
+        "truth/verify.py",
+        "return {ordered[rank - 1] for rank in ranks if rank >= 1}",
+        "return {ordered[rank] for rank in ranks if rank >= 1}",
+        "the checker takes the next larger score for the threshold",
+        CHECKED,
+    ),
+    Mutant(
+        "verify-believes-sets",
+        "truth/verify.py",
+        "return Check(name, right == found.size.size, told)",
+        "return Check(name, True, told)",
+        "sets that the pass did not give pass the check",
+        CHECKED,
+    ),
+    Mutant(
+        "verify-believes-labels",
+        "verify.py",
+        'yield Check("regions", wrong is None,',
+        'yield Check("regions", True,',
+        "a measure that reads more classes than its label has passes the check",
+        ("measures/test_forged_bounds.py",),
     ),
 )

@@ -90,6 +90,76 @@ def _truth_parts(model: Any, image: np.ndarray, tree: Any) -> Iterator[tuple[str
         yield name, lambda a=asked: _sets(cs.calibrate(model, images, labels, **a), model, image)
     yield "an image twice", lambda: str(cs.calibrate(model, images[:1] * 9, labels[:1] * 9, sigma=0.2, risk=0.2).images)
     yield "noise of a promise", lambda: _fresh(cs.calibrate(model, images, labels, sigma=0.2, risk=0.2), model, image)
+    made = cs.calibrate(model, images, labels, sigma=0.2, risk=(0.2, 0.3), pixels=0.5, seed=3, hierarchy=tree)
+    yield "sets of a calibration image", lambda: made.answer(model, images[0]).role
+    yield "sets of another level", lambda: made.answer(model, image, risk=0.3).role
+    yield "sets of a given seed", lambda: made.answer(model, image, 7).role
+    yield "coverage on a calibration image", lambda: _covered(made, model, images[0], labels[0])
+    yield "a calibration", lambda: _checked(lambda place: _saved(made, place))
+    yield "a calibration with other thresholds", lambda: _checked(lambda place: _lying(made, place))
+    yield (
+        "sets without their classes",
+        lambda: _checked(lambda place: _emptied(made.answer(model, image, 7), place), model=model, image=image),
+    )
+    yield "a label that says more", lambda: _forged_bounds(model, image, tree)
+
+
+def _covered(calibration: Any, model: Any, image: np.ndarray, label: np.ndarray) -> str:
+    from certiseg.truth.evaluate import evaluate_sets
+
+    return str(evaluate_sets(calibration, model, [("image", image, label)])[0].images)
+
+
+def _checked(write: Callable[[Any], Any], **asked: Any) -> str:
+    """What the checker says about a file, every hash of which is right."""
+    import tempfile
+    from pathlib import Path
+
+    from certiseg.truth.verify import verify_truth
+
+    with tempfile.TemporaryDirectory() as place:
+        outcome = verify_truth(write(Path(place)), **asked)
+    return str([(check.name, check.passed) for check in outcome.checks])
+
+
+def _saved(calibration: Any, place: Any) -> Any:
+    calibration.save(place / "c.json")
+    return place / "c.json"
+
+
+def _lying(calibration: Any, place: Any) -> Any:
+    import json
+
+    from certiseg.runs.sealed import write_sealed
+
+    content = json.loads(json.dumps(calibration.content()))
+    content["thresholds"][0]["thresholds"] = [1.0] * 6
+    write_sealed(place / "c.json", "calibration", content)
+    return place / "c.json"
+
+
+def _emptied(sets: Any, place: Any) -> Any:
+    from dataclasses import replace
+
+    replace(sets, packed=np.zeros_like(sets.packed)).save(place / "s.truth.npz")
+    return place / "s.truth.npz"
+
+
+def _forged_bounds(model: Any, image: np.ndarray, tree: Any) -> str:
+    """An area under a wrong name: its members are all classes."""
+    import tempfile
+    from dataclasses import replace
+    from pathlib import Path
+
+    import certiseg as cs
+
+    drawn = {"sigma": 0.2, "n0": 4, "n": 60, "hierarchy": tree, "seed": 3}
+    area = cs.sample(model, image, measures=[cs.measures.area("ab")], **drawn).measures[0]
+    votes = cs.sample(model, image, measures=[replace(area, members=np.ones_like(area.members))], **drawn)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "bounds.npz"
+        cs.bound(votes, alpha=0.2).save(path)
+        return str(cs.verify(path, model=model, image=image, hierarchy=tree).passed)
 
 
 def _sets(calibration: Any, model: Any, image: np.ndarray) -> np.ndarray:

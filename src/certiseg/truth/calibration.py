@@ -149,7 +149,8 @@ class Calibration:
         pixels: float | None,
         image: NDArray[np.float32],
     ) -> TruthSets:
-        key, used = image_key(image), secrets.randbits(SEED_BITS) if seed is None else seed
+        key = image_key(image)
+        used = secrets.randbits(SEED_BITS) if seed is None else seed
         least, level = self.thresholds(risk=risk, pixels=pixels), self.settings.level(risk, pixels)
         packed = self.fits(segmenter, image, seed=used, key=key).sets(least)
         return TruthSets(packed, self, used, seed is None, key, level)
