@@ -42,6 +42,7 @@ def checked(found: TruthSets | Calibration, folder: Path, **asked: object) -> Ve
     [
         {},
         {"sigma": 0.0},
+        {"risk": 0.5},  # 46 scores and images: a rank without rounding
         {"radius": 0.169, "risk": (0.1, 0.3), "pixels": (0.95, 0.5)},
         {"classes": ("car", "tree"), "risk": 0.2},
         {"score": "adaptive"},

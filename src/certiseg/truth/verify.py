@@ -106,10 +106,10 @@ def _normal(threat: Mapping[str, Any]) -> bool:
 
 
 def _threshold(scores: list[list[int]], place: int, miss: Fraction) -> set[int]:
-    """The score of rank floor((J + 1) miss); two of them where floating point does not decide."""
+    """The score of rank floor((J + 1) miss), and the one before where that is a whole number but for rounding."""
     ordered = sorted(row[place] for row in scores)
     exact = (len(ordered) + 1) * miss
-    ranks = {math.floor(exact * (1 - _NEAR)), math.floor(exact * (1 - Fraction(1, 10**12)))}
+    ranks = {math.floor(exact), math.floor(exact * (1 - _NEAR))}
     return {ordered[rank - 1] for rank in ranks if rank >= 1}
 
 
