@@ -17,6 +17,7 @@ from certiseg.claims import claim
 from certiseg.errors import InputError
 from certiseg.hierarchy import ABSTAIN, ROOT, Hierarchy, hierarchy_from_json
 from certiseg.images import ImageLike, read_image, shown
+from certiseg.noise import require_image
 from certiseg.render.pictures import labelled_map
 from certiseg.settings import CHAIN_METHODS, CertificateSettings, from_stored, stored
 from certiseg.stats.radius import agree_with_test
@@ -222,9 +223,12 @@ class Certificate:
     def overlay(self, image: ImageLike, *, opacity: float = 0.65, channels: Sequence[int] = ()) -> Image:
         """The certified labels laid over the image (a path, a PIL image or an array), which no certificate keeps.
 
+        Another image than the certified one is refused.
+
         channels: which of them (from 1) are shown, three or one; by default the first three, or the first.
         """
         picture = self.votes.open(image)
+        require_image(picture.pixels, self.votes.image_key, "image")
         rgb = picture.pixels if picture.pixels.shape[2] == 3 and not channels else read_image(shown(picture, channels))
         under = (rgb, opacity)
         return labelled_map(

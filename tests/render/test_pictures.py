@@ -112,8 +112,10 @@ def test_an_overlay_mixes_the_image_with_the_labels(votes):
         assert shown.shape[1] == width + 6 + 230
         expected = (1 - opacity) * image + opacity * colours
         assert np.abs(shown[:height, :width] - expected).max() <= 0.51
-    with pytest.raises(cs.InputError, match="size of the map"):
+    with pytest.raises(cs.InputError, match="image must be the image that was certified"):
         certificate.overlay(image[1:])
+    with pytest.raises(cs.InputError, match="image must be the image that was certified"):
+        certificate.overlay(255 - image)
     with pytest.raises(cs.InputError, match="opacity must"):
         certificate.overlay(image, opacity=1.5)
 

@@ -330,7 +330,7 @@ def test_coverage_is_not_counted_on_the_images_of_the_calibration() -> None:
 
 def test_sets_are_laid_over_their_own_image_alone() -> None:
     found = made().answer(MODEL, scene(96)[0])
-    with pytest.raises(cs.InputError, match="image must be the one the sets are of, got other pixels"):
+    with pytest.raises(cs.InputError, match="image must be the image that was certified, but its pixels are others"):
         found.overlay(scene(97)[0])
 
 

@@ -178,7 +178,7 @@ def test_another_image_of_the_same_name_is_not_shown(run, data, tmp_path):
     client = Client(make_app(run, root=str(tmp_path / "other")))
     answer = client.http.get("/api/picture", params={"image": "scene 0"})
     assert answer.status_code == 404
-    assert "differs" in answer.json()["error"]
+    assert "its pixels are others" in answer.json()["error"]
 
 
 def test_methods_of_the_run_are_its_certificates(client, run):

@@ -130,7 +130,9 @@ def test_a_foreign_certificate_among_the_uploads_is_refused_and_found(client, ru
     other = Image.fromarray(255 - np.asarray(Image.open(io.BytesIO(picture()))))
     other.save(path.with_name(f"{facts['name']}.png"))
     fresh = Client(make_app(run))
-    assert "must be the certified one" in fresh.http.get("/api/picture", params={"image": name}).json()["error"]
+    assert (
+        "must be the image that was certified" in fresh.http.get("/api/picture", params={"image": name}).json()["error"]
+    )
 
 
 def test_the_printed_command_certifies_an_upload_as_it_was_explored(client, run, tmp_path):

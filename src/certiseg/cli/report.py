@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -15,11 +15,15 @@ from certiseg.cli.options import channel_numbers
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
 from certiseg.images import open_image, shown
+from certiseg.noise import require_image
 from certiseg.render.colours import Colours
 from certiseg.runs.settings import parse_setting
 from certiseg.truth.files import load_sets
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from certiseg.bounds import Bounds, Draws
     from certiseg.certificate import Certificate
     from certiseg.images.values import Picture
@@ -152,7 +156,7 @@ def _of_file(args: argparse.Namespace, path: Path) -> str:
     name = path.name.removesuffix(".npz").removesuffix(".certificate")
     certificate = load_certificate(path)
     votes = certificate.votes
-    image = shown(_same(votes.open(args.image), votes.image_key, args.image), args.show) if args.image else None
+    image = _shown(votes.open(args.image), votes.image_key, args.image, args.show) if args.image else None
     bounds = _bounds_beside(path, certificate)
     return certificate_report(certificate, name, image=image, show=args.show, bounds=bounds, path=str(path))
 
@@ -176,15 +180,6 @@ def _origin(draws: Draws | Votes) -> tuple[object, ...]:
     return draws.image_key, draws.seed, draws.n0, draws.n, draws.stopped, model, *noise
 
 
-def _same(picture: Picture, key: str | None, name: str) -> Picture:
-    """The picture, where its pixels are those that were certified."""
-    from certiseg.noise import image_key
-
-    if key is not None and image_key(picture.pixels) != key:
-        raise InputError(f"{name} must be the image that was certified, but its pixels are others")
-    return picture
-
-
 def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:
     """Where the photographs of a run are found, by name."""
     if root is None:
@@ -198,6 +193,12 @@ def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:
 
     def photograph(name: str) -> Any:
         picture = open_image(samples[places[name]].image, values=manifest.values)
-        return shown(_same(picture, manifest.identity(name)["key"], f"--root: {name}"))
+        return _shown(picture, manifest.identity(name)["key"], f"--root: {name}")
 
     return photograph
+
+
+def _shown(picture: Picture, key: str | None, what: str, channels: Sequence[int] = ()) -> NDArray[np.uint8]:
+    """The picture as it is shown, where its pixels are those that were certified."""
+    require_image(picture.pixels, key, what)
+    return shown(picture, channels)

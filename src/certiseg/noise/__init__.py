@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from certiseg.noise.gaussian import add_noise
 from certiseg.noise.grid import grid_noise, grid_table, whole_grey_levels
-from certiseg.noise.stream import NoiseStream, image_key, noise_stream
+from certiseg.noise.stream import NoiseStream, image_key, noise_stream, require_image
 
 if TYPE_CHECKING:
     from certiseg.settings import Noise
@@ -35,4 +35,4 @@ def perturbation(pixels: NDArray[np.float32], *, sigma: float, noise: Noise) -> 
     return add_grid
 
 
-__all__ = ["NoiseStream", "Perturbation", "image_key", "noise_stream", "perturbation"]
+__all__ = ["NoiseStream", "Perturbation", "image_key", "noise_stream", "perturbation", "require_image"]

@@ -54,3 +54,9 @@ def image_key(pixels: NDArray[np.float32]) -> str:
     hashed = hashlib.sha256(f"{pixels.shape}".encode())
     hashed.update(pixels.data)
     return hashed.hexdigest()
+
+
+def require_image(pixels: NDArray[np.float32], key: str | None, what: str) -> None:
+    """Refuse other pixels than those of a key, where it is known; what: the image, in a message."""
+    if key is not None and image_key(pixels) != key:
+        raise InputError(f"{what} must be the image that was certified, but its pixels are others")

@@ -15,7 +15,7 @@ from PIL import Image
 from certiseg.archive import write_archive
 from certiseg.errors import InputError
 from certiseg.images import ImageLike, read_image, shown
-from certiseg.noise import image_key
+from certiseg.noise import require_image
 from certiseg.render.pictures import size_map
 from certiseg.words import COMPARISON, EXPLORATION, PROMISE
 
@@ -125,8 +125,7 @@ class TruthSets:
         """The size of every set over the image, with a legend; channels: which of them (from 1) are shown."""
         picture = self.calibration.open(image)
         pixels = picture.pixels
-        if image_key(pixels) != self.image_key:
-            raise InputError("image must be the one the sets are of, got other pixels")
+        require_image(pixels, self.image_key, "image")
         rgb = pixels if pixels.shape[2] == 3 and not channels else read_image(shown(picture, channels))
         return size_map(self.size, under=rgb)
 

@@ -13,7 +13,7 @@ from certiseg.datasets import Dataset, open_dataset
 from certiseg.datasets.base import Files
 from certiseg.errors import InputError
 from certiseg.images import ImageLike, Picture, shown
-from certiseg.noise import image_key
+from certiseg.noise import require_image
 from certiseg.render.colours import colour_labels
 from certiseg.viewer.cache import BoundedCache
 from certiseg.viewer.run_reader import NotFound, RunReader, is_upload
@@ -110,8 +110,10 @@ class Pictures:
 def _certified(votes: Votes, image: ImageLike, what: str) -> Picture:
     """The image that votes are of, read as it was; other pixels are refused."""
     picture = votes.open(image)
-    if votes.image_key not in (None, image_key(picture.pixels)):
-        raise NotFound(f"{what} must be the certified one, but it differs")
+    try:
+        require_image(picture.pixels, votes.image_key, what)
+    except InputError as error:
+        raise NotFound(str(error)) from None
     return picture
 
 
