@@ -13,7 +13,7 @@ import certiseg as cs
 from certiseg.kernels import noise as loops
 from certiseg.kernels.noise import CHUNK
 from certiseg.noise import NoiseStream, image_key, noise_stream
-from certiseg.noise.gaussian import standard_normal
+from certiseg.noise.gaussian import add_noise, standard_normal
 
 IMAGE = "0" * 64
 KNOWN_ANSWERS = [
@@ -55,9 +55,14 @@ def box_muller(radius_word: int, angle_word: int) -> tuple[float, float]:
     return pair[::-1] if angle_word & 1 else pair
 
 
-def test_every_value_is_the_stated_function_of_key_nonce_draw_and_position() -> None:
+@pytest.mark.parametrize("added", [False, True], ids=["alone", "added to an image, as draws are"])
+def test_every_value_is_the_stated_function_of_key_nonce_draw_and_position(added: bool) -> None:
     stream, draw, size = NoiseStream(key=0x0123456789ABCDEF, nonce=0xFEDCBA9876543210), 54_321, 3 * 4 * CHUNK - 5
-    values = standard_normal(stream, draw, (size,))
+    values = np.zeros(size, np.float32)
+    if added:
+        add_noise(stream, draw, values, 1.0, values)
+    else:
+        values = standard_normal(stream, draw, (size,))
     for position in (0, 1, 500, CHUNK - 1, CHUNK, 2 * CHUNK + 7, 3 * CHUNK - 1):
         words = plain_philox((position, draw, 0x76543210, 0xFEDCBA98), (0x89ABCDEF, 0x01234567))
         first = (position // CHUNK) * 4 * CHUNK + position % CHUNK
