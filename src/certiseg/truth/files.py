@@ -14,7 +14,7 @@ from certiseg.archive import read_archive
 from certiseg.errors import InputError
 from certiseg.hierarchy import hierarchy_from_json
 from certiseg.images import BYTES
-from certiseg.images.values import as_values
+from certiseg.images.values import MAX_CHANNELS, MAX_PIXELS, as_values
 from certiseg.runs.sealed import read_sealed
 from certiseg.settings import from_stored
 from certiseg.truth.answer import FORMAT_VERSION, TruthSets
@@ -45,9 +45,9 @@ def load_sets(path: str | Path) -> TruthSets:
             raise ValueError(f"`members` beyond the {count} classes")
         risk, pixels = meta["level"]
         level = calibration.settings.level(risk, pixels)
-        seed, fresh, key = meta["seed"], meta["fresh"], meta["image_key"]
-        if type(seed) is not int or type(fresh) is not bool or not isinstance(key, str):
-            raise ValueError("a seed, its origin or a hash of another type")
+        seed, fresh, key = _seed(meta["seed"]), meta["fresh"], _text(meta["image_key"])
+        if type(fresh) is not bool:
+            raise ValueError(f"a seed is fresh or not, got {fresh!r}")
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: must hold the sets of an image, got: {error}") from None
     return TruthSets(packed, calibration, seed, fresh, key, level)
@@ -76,10 +76,10 @@ def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
         content["model"],
         content["hierarchy"],
     )
-    named = model["class_names"]
-    identity = ModelIdentity(
-        **{**model, "class_names": None if named is None else tuple(named), "size": tuple(model["size"])}
-    )
+    identity = _identity(model)
+    sizes = _sizes(content["sizes"])
+    if identity.size not in sizes or identity.channels > MAX_CHANNELS:
+        raise ValueError("the size of the model's picture must be that of an image")
     levels, of_classes = len(settings.pixels), content["class_scores"]
     if set(of_classes) != set(settings.classes):
         raise ValueError("class_scores must be of the classes in its settings")
@@ -87,22 +87,59 @@ def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
     return Calibration(
         settings,
         identity,
-        content["data_sha256"],
-        content["seed"],
+        _text(content["data_sha256"]),
+        _seed(content["seed"]),
         _scores(content["scores"], levels),
         {name: _scores(rows, levels) for name, rows in of_classes.items()},
         None if tree is None else hierarchy_from_json(tree, source=source),
         as_values(content["values"]) or BYTES,
         _keys(content["keys"], len(content["scores"])),
-        tuple((height, width) for height, width in content["sizes"]),
+        sizes,
         bool(content["fresh"]),
     )
+
+
+def _identity(model: Mapping[str, Any]) -> ModelIdentity:
+    named, size = model["class_names"], tuple(model["size"])
+    found = ModelIdentity(**{**model, "class_names": None if named is None else tuple(named), "size": size})
+    texts = (found.name, found.sha256, *(found.class_names or ()))
+    fits = all(isinstance(text, str) for text in texts) and isinstance(found.probe, str | None)
+    fits = fits and all(_counts(count) for count in (found.num_classes, found.channels, *size))
+    if not (fits and len(size) == 2 and isinstance(found.preparation, Mapping)):
+        raise ValueError("the model must have a name, a hash, a preparation, classes and a size")
+    if found.class_names is not None and len(found.class_names) != found.num_classes:
+        raise ValueError("the model must have as many names as classes")
+    return found
 
 
 def _keys(keys: Any, images: int) -> tuple[str, ...]:
     if len(set(keys)) != images or not all(isinstance(key, str) for key in keys):
         raise ValueError(f"keys must be {images} different hashes")
     return tuple(keys)
+
+
+def _sizes(sizes: Any) -> tuple[tuple[int, int], ...]:
+    if not sizes or not all(
+        len(size) == 2 and all(map(_counts, size)) and size[0] * size[1] <= MAX_PIXELS for size in sizes
+    ):
+        raise ValueError("sizes must be heights and widths of images")
+    return tuple((height, width) for height, width in sizes)
+
+
+def _counts(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _seed(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"a seed is a whole number, not {value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"text is needed, not {value!r}")
+    return value
 
 
 def _scores(rows: Any, levels: int) -> NDArray[np.uint32]:
