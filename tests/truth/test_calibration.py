@@ -195,7 +195,7 @@ def test_a_sealed_lie_is_refused(tmp_path: Path) -> None:
     lower = [[row[0] + 1] for row in content["scores"]]
     ghost = {"class_scores": {"ghost": lower[:2]}}
     model = content["model"]
-    odd = [{"sizes": sizes} for sizes in ([], [[12]], [[12, 0]], [[12, "16"]], 3)]
+    odd = [{"sizes": sizes} for sizes in ([], [[12]], [[13, 16]], [[12, 16], [2**60, 1]], [[12, 0]], [[12, "16"]], 3)]
     odd += [
         {"model": {**model, **other}}
         for other in ({"sha256": {}}, {"size": [12]}, {"probe": 1}, {"class_names": ["a"]})
@@ -203,6 +203,8 @@ def test_a_sealed_lie_is_refused(tmp_path: Path) -> None:
     odd += [{"keys": keys} for keys in ([], content["keys"][:1] * 20, list(range(20)))] + [
         {"data_sha256": 1},
         {"fresh": 1.5},
+        {"seed": "7"},
+        {"hierarchy": cs.flat_hierarchy(CLASSES[::-1]).as_dict()},
     ]
     for lie in (*odd, {"scores": lower}, {"claim": "All is true."}, {"images": 21}, {"scores": lower[:5]}, ghost):
         write_sealed(tmp_path / "c.json", "calibration", json.loads(json.dumps({**content, **lie})))

@@ -80,6 +80,9 @@ def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
     sizes = _sizes(content["sizes"])
     if identity.size not in sizes or identity.channels > MAX_CHANNELS:
         raise ValueError("the size of the model's picture must be that of an image")
+    hierarchy = None if tree is None else hierarchy_from_json(tree, source=source)
+    if hierarchy is not None:
+        hierarchy.require_classes(identity.class_names or identity.num_classes)
     levels, of_classes = len(settings.pixels), content["class_scores"]
     if set(of_classes) != set(settings.classes):
         raise ValueError("class_scores must be of the classes in its settings")
@@ -91,7 +94,7 @@ def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
         _seed(content["seed"]),
         _scores(content["scores"], levels),
         {name: _scores(rows, levels) for name, rows in of_classes.items()},
-        None if tree is None else hierarchy_from_json(tree, source=source),
+        hierarchy,
         as_values(content["values"]) or BYTES,
         _keys(content["keys"], len(content["scores"])),
         sizes,
