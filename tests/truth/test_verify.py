@@ -58,7 +58,11 @@ def test_what_is_true_passes(settings: dict[str, object], tmp_path: Path) -> Non
     outcome = checked(calibration.answer(MODEL, image), tmp_path, model=MODEL, image=image)
     assert outcome.passed, outcome.checks
     assert [check.name for check in outcome.checks] == ["file", "thresholds", "redraw"]
-    assert checked(calibration, tmp_path).passed
+    again = checked(calibration, tmp_path)
+    assert again.passed
+    assert any("hierarchy is taken as it is stored" in note for note in again.notes) == (
+        "score" in settings and "hierarchy" in settings
+    )
 
 
 def smaller(sets: TruthSets) -> TruthSets:

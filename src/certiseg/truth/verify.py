@@ -59,6 +59,8 @@ def _checks(
     right = sum(_follows(row, content, calibration.class_names) for row in content["thresholds"])
     yield Check("thresholds", right == count, f"{right} of {count} levels follow from {calibration.images} scores")
     notes.append("the scores of the calibration images are taken as they are stored: calibrate again to check them")
+    if content["settings"]["score"] == "vertex":
+        notes.append("the hierarchy is taken as it is stored, except that it is over the classes of the model")
     if not isinstance(found, TruthSets):
         return
     if found.role != PROMISE:
