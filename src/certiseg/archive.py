@@ -106,9 +106,17 @@ def read_archive(path: str | Path, *, kind: str, version: int) -> Archive:
 def parse_json(text: str | bytes) -> Any:
     """What a JSON text says; ValueError for everything that is none, deep nesting included."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("JSON must not be nested that deeply") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A reader would see the first of two values, a program the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("JSON must name every key once")
+    return found
 
 
 @contextlib.contextmanager

@@ -82,6 +82,8 @@ class Verification:
     """Whether the votes were drawn again; otherwise they are taken as they are stored."""
     notes: tuple[str, ...] = ()
     """What was not checked, in a sentence each."""
+    believed: str = ""
+    """What the outcome rests on and no check can tell, to follow "as far as"."""
 
     @property
     def passed(self) -> bool:
@@ -113,7 +115,8 @@ def verify(
             checks.append(check)
     except _CheckError as failure:
         checks.append(Check(failure.args[0], False, failure.args[1]))
-    return Verification(str(path), tuple(checks), model is not None, tuple(notes))
+    believed = "" if model is not None else "what it stores is what was drawn"
+    return Verification(str(path), tuple(checks), model is not None, tuple(notes), believed)
 
 
 def _checks(

@@ -301,7 +301,7 @@ WIDER_MUTANTS = (
     Mutant(
         "thresholds-on-trust",
         "truth/files.py",
-        "    if not same:\n",
+        "    if again != content:\n",
         "    if False:\n",
         "a calibration whose thresholds do not follow from its scores is read",
         TRUTH,

@@ -188,6 +188,18 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
             load_calibration(path)
 
 
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    """An editor shows the first, a program takes the last."""
+    import hashlib
+
+    made().save(tmp_path / "c.json")
+    text = (tmp_path / "c.json").read_text().replace("{", '{\n "claim": "All is true.",', 1)
+    body = text[: text.rindex('"sha256": "') + len('"sha256": "')]
+    (tmp_path / "c.json").write_text(f'{body}{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n')
+    with pytest.raises(cs.InputError, match="name every key once"):
+        load_calibration(tmp_path / "c.json")
+
+
 def test_a_sealed_lie_is_refused(tmp_path: Path) -> None:
     from certiseg.runs.sealed import write_sealed
 
@@ -204,6 +216,8 @@ def test_a_sealed_lie_is_refused(tmp_path: Path) -> None:
         {"data_sha256": 1},
         {"fresh": 1.5},
         {"seed": "7"},
+        {"scores": [[2**32 - 1]] * 20},
+        {"hierarchy": None, "settings": {**content["settings"], "score": "vertex"}},
         {"hierarchy": cs.flat_hierarchy(CLASSES[::-1]).as_dict()},
     ]
     for lie in (*odd, {"scores": lower}, {"claim": "All is true."}, {"images": 21}, {"scores": lower[:5]}, ghost):
@@ -250,6 +264,14 @@ def test_callables_without_weights_are_told_apart_by_what_they_answer() -> None:
         ({"threat": threats.fog(0.5, depth=np.ones((12, 16))), "up_to": 0.1}, "threat must not carry a depth map"),
         ({"threat": threats.gamma(0.5), "radius": 0.1, "up_to": 0.1}, "gamma"),
         ({"anchors": 2}, "anchors must be 1 without a threat"),
+        ({"sigma": 1e-50, "radius": 0.1}, "radius must be 0 without pixel noise"),
+        ({"radius": "0.1"}, "radius must be a number of at most 1e.06"),
+        ({"temperature": None}, "temperature must be a number of at most"),
+        ({"threat": "fog"}, "threat must be one of certiseg.threats"),
+        ({"classes": 3}, "classes must be names of classes"),
+        ({"seed": "7"}, "seed must be a whole number, or left out"),
+        ({"seed": True}, "seed must be a whole number, or left out"),
+        ({"radius": 1e5}, "no number of images is enough"),
     ],
 )
 def test_bad_settings_are_one_sentence(settings: dict[str, object], sentence: str) -> None:

@@ -109,9 +109,12 @@ def test_plan_says_how_many_images_a_promise_needs(capsys: pytest.CaptureFixture
     assert run("plan", "--risk", 0.1, "--radius", 0.169) == 0
     said = capsys.readouterr().out
     assert "risk 0.1, radius 0.169 at sigma 0.25: at least 39 labelled images" in said
-    assert "each of two chosen classes: 98 images" in said
+    assert "each of two chosen classes: at least 98 images" in said
     assert run("plan", "--risk", 0.1, "--threat", "fog", "--scale", 0.5, "--up-to", 0.5, "--json") == 0
     assert [each["images"] for each in json.loads(capsys.readouterr().out)] == [27, 16, 12, 11]
+    assert run("plan", "--risk", 0.1, "--radius", 1e5) == 0
+    assert "no number is enough of labelled images" in capsys.readouterr().out
+    assert "radius must be a number of at most" in refused(capsys, "plan", "--risk", 0.1, "--radius", 1e9)
     assert "up_to must say up to which parameter fog is covered, got none" in refused(
         capsys, "plan", "--risk", 0.1, "--threat", "fog", "--scale", 1
     )

@@ -57,7 +57,7 @@ def test_what_is_true_passes(settings: dict[str, object], tmp_path: Path) -> Non
     calibration, image = made(**settings), scene(200)[0]
     outcome = checked(calibration.answer(MODEL, image), tmp_path, model=MODEL, image=image)
     assert outcome.passed, outcome.checks
-    assert [check.name for check in outcome.checks] == ["file", "thresholds", "redraw"]
+    assert [check.name for check in outcome.checks] == ["file", "thresholds", "model", "redraw"]
     again = checked(calibration, tmp_path)
     assert again.passed
     assert any("hierarchy is taken as it is stored" in note for note in again.notes) == (
@@ -95,6 +95,32 @@ def test_another_model_or_photograph_is_found(tmp_path: Path) -> None:
     assert "not the one the sets are of" in checked(found, tmp_path, model=MODEL, image=scene(201)[0]).checks[-1].detail
 
 
+def test_sets_of_another_shape_are_not_taken_for_those_of_the_image(tmp_path: Path) -> None:
+    """A row that agrees with as many pixels of the image as it has itself would pass by broadcasting."""
+    image = scene(200)[0]
+    found = made().answer(MODEL, image)
+    row = replace(found, packed=found.packed[:1])
+    outcome = checked(row, tmp_path, model=MODEL, image=image)
+    assert "and there are sets for (1, 16)" in outcome.checks[-1].detail
+    assert not outcome.checks[-1].passed
+    with pytest.raises(cs.InputError, match="image must have the size of the sets"):
+        row.overlay(image)
+    assert not checked(replace(found, packed=found.packed[:0]), tmp_path).passed
+
+
+def test_a_calibration_is_compared_with_a_model_that_is_given(tmp_path: Path) -> None:
+    assert checked(made(), tmp_path, model=MODEL).passed
+    other = checked(made(), tmp_path, model=network(seed=1))
+    assert [check.name for check in other.checks if not check.passed] == ["model"]
+
+
+def test_another_name_of_the_model_is_told(tmp_path: Path) -> None:
+    calibration, image = made(), scene(200)[0]
+    named = replace(calibration, model=replace(calibration.model, name="audited"))
+    outcome = checked(named.answer(MODEL, image), tmp_path, model=MODEL, image=image)
+    assert "the file calls the model 'audited', here it is 'small'" in outcome.notes
+
+
 def test_thresholds_that_do_not_follow_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the checker itself: the package, which would refuse to read them, is made to believe them."""
     found = made(radius=0.169)
@@ -107,7 +133,10 @@ def test_thresholds_that_do_not_follow_are_found(tmp_path: Path, monkeypatch: py
 def test_notes_say_what_was_not_checked(tmp_path: Path) -> None:
     image = scene(200)[0]
     fresh, given = (checked(made().answer(MODEL, image, seed), tmp_path) for seed in (None, 1))
-    assert any("scores of the calibration images are taken as they are stored" in note for note in fresh.notes)
+    assert any(
+        "scores, hashes and sizes of the calibration images are taken as they are stored" in note
+        for note in fresh.notes
+    )
     assert any("nobody knew the seed" in note for note in fresh.notes)
     assert any("these sets are exploration, not a promise" in note for note in given.notes)
     assert not fresh.redrawn
@@ -122,7 +151,10 @@ def test_the_command_checks_sets_and_calibrations(tmp_path: Path, capsys: pytest
     calibration.save(tmp_path / "c.json")
     asked = [str(tmp_path / name) for name in ("i.truth.npz", "c.json")]
     assert main(["verify", *asked]) == 0
-    assert "verified, as far as what it stores is what was drawn" in capsys.readouterr().out
+    assert (
+        "verified, as far as scores, hashes and sizes of the calibration images are those of the images"
+        in capsys.readouterr().out
+    )
     redraw = ["--model", "torch:tests.truth.small:network", "--image", str(tmp_path / "i.png")]
     assert main(["verify", asked[0], *redraw]) == 0
     assert "the sets of 192 of 192 pixels are the same" in capsys.readouterr().out

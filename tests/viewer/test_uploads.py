@@ -1,6 +1,7 @@
 """Dropped images: certified with the run's model, growing, stoppable, and checked by `verify`."""
 
 import io
+import json
 import shlex
 import threading
 import time
@@ -127,6 +128,13 @@ def test_a_foreign_certificate_among_the_uploads_is_refused_and_found(client, ru
         problems = [problem for problem in verify_run(run).problems if problem.path == path]
         assert sentence in problems[0].what
     path.write_bytes(own)
+    noted = path.with_name(f"{facts['name']}.json")
+    summary = noted.read_text()
+    for key in ("image_key", "abstain"):
+        noted.write_text(json.dumps({**json.loads(summary), key: 0}))
+        assert "tell the image and the abstentions" in verify_run(run).problems[0].what
+    noted.write_text(summary)
+    assert verify_run(run).passed
     other = Image.fromarray(255 - np.asarray(Image.open(io.BytesIO(picture()))))
     other.save(path.with_name(f"{facts['name']}.png"))
     fresh = Client(make_app(run))

@@ -72,7 +72,11 @@ def certify(args: argparse.Namespace, paths: Sequence[Path]) -> int:
     if args.json:
         print(json.dumps(summaries, indent=1))
     else:
-        print(f"\n{summaries[-1]['claim']}\n\nwritten to {folder}/")
+        for claim in dict.fromkeys(summary["claim"] for summary in summaries):
+            about = [summary["image"] for summary in summaries if summary["claim"] == claim]
+            whose = "" if len(about) == len(summaries) else f"{', '.join(about)}:\n"
+            print(f"\n{whose}{claim}")
+        print(f"\nwritten to {folder}/")
     return 0
 
 

@@ -97,9 +97,13 @@ def _plan_calibration(args: argparse.Namespace) -> int:
         return 0
     for each in plans:
         along = f" by {each.anchors} pass{'es' if each.anchors > 1 else ''} of each" if len(plans) > 1 else ""
-        print(f"risk {each.risk:g}, {each.covered}: at least {each.images} labelled images{along}")
+        print(f"risk {each.risk:g}, {each.covered}: {_least(each.images)} labelled images{along}")
     for count in (1, 2):
         each = calibration_plan(risk=args.risk / count, anchors=anchors[-1], **covered)
         named = "a chosen class" if count == 1 else "each of two chosen classes"
-        print(f"  {named}: {each.images} images that contain it")
+        print(f"  {named}: {_least(each.images)} images that contain it")
     return 0
+
+
+def _least(images: int | None) -> str:
+    return "no number is enough of" if images is None else f"at least {images}"

@@ -15,12 +15,15 @@ from certiseg.cli import COMMANDS
 from certiseg.cli.options import add_preparation_options, model_choice
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
-from certiseg.truth.verify import ENDINGS, verify_truth
 from certiseg.verify import CERTIFICATE_VERSION, Verification, verify
 
 if TYPE_CHECKING:
     from certiseg.runs.folder import RunFolder
     from certiseg.runs.verify import RunVerification
+
+
+OF_TRUTH = (".truth.npz", ".json")
+"""Calibrated sets, and calibrations."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps([{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes], indent=1))
     else:
         for outcome in outcomes:
-            verdict = "verified" if outcome.redrawn else "verified, as far as what it stores is what was drawn"
+            verdict = f"verified, as far as {outcome.believed}" if outcome.believed else "verified"
             print(f"{outcome.path}: {verdict if outcome.passed else 'FAILED'}")
             for check in outcome.checks:
                 print(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
@@ -80,8 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _verified(path: str, model: Any, args: argparse.Namespace) -> Verification:
-    if not path.endswith(ENDINGS):
+    if not path.endswith(OF_TRUTH):
         return verify(path, model=model, image=args.image, hierarchy=args.hierarchy)
+    from certiseg.truth.verify import verify_truth
+
     if args.hierarchy:
         raise InputError("--hierarchy must be left out for calibrated sets, got it: the calibration has settled it")
     return verify_truth(path, model=model, image=args.image)

@@ -29,7 +29,11 @@ def read_sealed(path: Path, kind: str) -> dict[str, Any]:
         raise InputError(f"{path}: must be there, but is missing")
     data = path.read_bytes()
     body, seal, end = data[: -len(_END) - _DIGITS], data[-len(_END) - _DIGITS : -len(_END)], data[-len(_END) :]
-    if end != _END or hashlib.sha256(body).hexdigest().encode() != seal:
+    if end != _END:
+        raise DamagedArchiveError(
+            f"{path}: must be a {kind} with the seal of certiseg, got a file without one, or cut off"
+        )
+    if hashlib.sha256(body).hexdigest().encode() != seal:
         raise DamagedArchiveError(f"{path}: must be undamaged, but its bytes do not match its SHA-256")
     try:
         content = parse_json(data)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from certiseg.archive import parse_json
 from certiseg.certificate import Certificate, load_certificate
 from certiseg.certify import settle
 from certiseg.datasets.base import Sample
@@ -283,9 +284,31 @@ def _uploads(folder: RunFolder, hierarchy: str | None) -> Iterator[Problem]:
     """Certificates of images dropped onto the page: they pass their checks, and are of the run's model and tree."""
     for path in sorted((folder.path / UPLOADED).glob("*.certificate.npz")):
         try:
-            require_of_run(folder.manifest, _verified(path, None, hierarchy), str(path))
+            certificate = _verified(path, None, hierarchy)
+            require_of_run(folder.manifest, certificate, str(path))
+            _require_beside(path, certificate)
         except InputError as error:
             yield Problem(str(error), path=path)
+
+
+def _require_beside(path: Path, certificate: Certificate) -> None:
+    """The summary of an upload is that of its certificate, and its bounds pass their checks."""
+    noted = path.with_name(path.name.replace(".certificate.npz", ".json"))
+    summary = parse_summary(noted)
+    same = (summary.get("image_key"), summary.get("abstain")) == (certificate.votes.image_key, certificate.abstain_rate)
+    _require(same, noted, "tell the image and the abstentions of its certificate")
+    bounds = path.with_name(path.name.replace(".certificate.npz", ".bounds.npz"))
+    if bounds.is_file():
+        failed = [check for check in verify(bounds).checks if not check.passed]
+        _require(not failed, bounds, f"pass its checks ({failed[0].name})" if failed else "")
+
+
+def parse_summary(path: Path) -> dict[str, Any]:
+    """What was noted about an upload."""
+    try:
+        return dict(parse_json(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: must be the summary of an upload, got: {error}") from None
 
 
 def strays_of(folder: RunFolder) -> Iterator[Problem]:

@@ -55,8 +55,8 @@ class TruthSets:
     @property
     def role(self) -> str:
         """What the sets are: a promise, a comparison or exploration."""
-        against = self.calibration.against(self.level, fresh=self.fresh, key=self.image_key)
-        return next((role for role in (EXPLORATION, COMPARISON) if role in against), PROMISE)
+        roles = [role for role, _ in self.calibration.against(self.level, fresh=self.fresh, key=self.image_key)]
+        return next((role for role in (EXPLORATION, COMPARISON) if role in roles), PROMISE)
 
     @property
     def members(self) -> NDArray[np.bool_]:
@@ -126,6 +126,8 @@ class TruthSets:
         picture = self.calibration.open(image)
         pixels = picture.pixels
         require_image(pixels, self.image_key, "image")
+        if pixels.shape[:2] != self.size.shape:
+            raise InputError(f"image must have the size of the sets, {self.size.shape}, got {pixels.shape[:2]}")
         rgb = pixels if pixels.shape[2] == 3 and not channels else read_image(shown(picture, channels))
         return size_map(self.size, under=rgb)
 

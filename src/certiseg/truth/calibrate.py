@@ -17,7 +17,7 @@ from certiseg.images.values import as_values, values_words
 from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
 from certiseg.noise import image_key
 from certiseg.settings import takes
-from certiseg.truth.calibration import SEED_BITS, Calibration, require_enough
+from certiseg.truth.calibration import SEED_BITS, Calibration, require_enough, require_seed
 from certiseg.truth.draw import noisy_image, over_images, posterior_of
 from certiseg.truth.identity import data_digest, identity_of, unit_digest
 from certiseg.truth.scores import image_scores, labelled
@@ -94,7 +94,8 @@ class _Scorer:
         values: Sequence[Any] | None,
     ) -> None:
         self.segmenter, self.settings, self.hierarchy = segmenter, settings, hierarchy
-        self.seed, self.fresh = secrets.randbits(SEED_BITS) if seed is None else seed, seed is None
+        require_seed(seed)
+        self.seed, self.fresh = secrets.randbits(SEED_BITS) if seed is None else int(seed), seed is None
         self.stated, self.values = values, as_values(values)
         self.channels = segmenter.settings.channels
         self.keys: list[str] = []
@@ -164,6 +165,8 @@ class _Scorer:
             raise InputError("images must be labelled images to calibrate with, got none")
         if len(set(self.keys)) < len(self.keys):  # whatever its labels: the same pixels have the same noise
             raise InputError("images must be different, got one twice: a copy is no further evidence; leave it out")
+        if self.hierarchy is not None and self.segmenter.num_classes is not None:
+            self.hierarchy.require_classes(self.segmenter.class_names or self.segmenter.num_classes)
         levels = len(self.settings.pixels)
         made = Calibration(
             self.settings,

@@ -25,7 +25,7 @@ from certiseg.images.values import Values, values_words
 from certiseg.models.segmenter import ModelLike, Segmenter, as_segmenter
 from certiseg.noise import image_key
 from certiseg.runs.sealed import write_sealed
-from certiseg.settings import stored
+from certiseg.settings import is_whole, require, stored
 from certiseg.stats.conformal import least_units, threshold, threshold_rank
 from certiseg.truth.answer import TruthSets
 from certiseg.truth.claim import claim_of
@@ -149,11 +149,12 @@ class Calibration:
         pixels: float | None,
         image: NDArray[np.float32],
     ) -> TruthSets:
+        require_seed(seed)
         key = image_key(image)
         used = secrets.randbits(SEED_BITS) if seed is None else seed
         least, level = self.thresholds(risk=risk, pixels=pixels), self.settings.level(risk, pixels)
         packed = self.fits(segmenter, image, seed=used, key=key).sets(least)
-        return TruthSets(packed, self, used, seed is None, key, level)
+        return TruthSets(packed, self, int(used), seed is None, key, level)
 
     def open(self, image: ImageLike) -> Picture:
         """An image read as those of the calibration were."""
@@ -175,20 +176,20 @@ class Calibration:
             require_same_model(segmenter, self.model)
             self._known.add(segmenter)
 
-    def against(self, level: tuple[float, float], *, fresh: bool = True, key: str | None = None) -> dict[str, str]:
-        """Why sets of that level are no promise, as sentences by what they are instead."""
-        found = {}
-        if level != self.settings.level(None, None):
-            found[COMPARISON] = "A comparison: the promise of this calibration is its first level of risk and pixels."
-        if key in self.keys:
-            found[EXPLORATION] = (
-                "Exploration, not a promise: the image is one of the calibration images, and the promise is about "
-                "others."
-            )
+    def against(
+        self, level: tuple[float, float], *, fresh: bool = True, key: str | None = None
+    ) -> list[tuple[str, str]]:
+        """Why sets of that level are no promise: what they are instead, and a sentence."""
+        found = []
         if not fresh:
-            found[EXPLORATION] = (
-                "Exploration, not a promise: the seed of the noise was given, and whoever knows it can attack."
-            )
+            why = "Exploration, not a promise: the seed of the noise was given, and whoever knows it can attack."
+            found.append((EXPLORATION, why))
+        if key in self.keys:
+            why = "Exploration, not a promise: the image is one of the calibration images; the promise is about others."
+            found.append((EXPLORATION, why))
+        if level != self.settings.level(None, None):
+            why = "A comparison: the promise of this calibration is its first level of risk and pixels."
+            found.append((COMPARISON, why))
         return found
 
     def claim(
@@ -213,7 +214,7 @@ class Calibration:
             level=level,
             images=self.images,
             of_classes={name: len(scores) for name, scores in self.class_scores.items()},
-            against=tuple(self.against(level, fresh=fresh, key=key).values()),
+            against=[why for _, why in self.against(level, fresh=fresh, key=key)],
             doubts=doubts,
             shape=None if size is None else (size[0], size[1], self.model.channels),
             values=self.values,
@@ -260,7 +261,17 @@ def require_enough(images: int, settings: CalibrationSettings, of_classes: Mappi
     asked += [(f"images with {name}", n, settings.miss(risk), risk) for name, n in (of_classes or {}).items()]
     for what, count, miss, at in asked:
         if threshold_rank(count, miss) < 1:
+            least = least_units(miss)
+            if least is None:
+                raise InputError(
+                    f"risk must be reachable, got {at:g}, {settings.covered}: no number of {what} is enough"
+                )
             raise InputError(
-                f"calibration {what} must be at least {least_units(miss)} for risk {at:g}, {settings.covered}, got "
+                f"calibration {what} must be at least {least} for risk {at:g}, {settings.covered}, got "
                 f"{count}; add images, or promise less"
             )
+
+
+def require_seed(seed: int | None) -> None:
+    """Refuse what is no seed, before the first pass."""
+    require(seed is None or is_whole(seed), "seed", "be a whole number, or left out", seed)

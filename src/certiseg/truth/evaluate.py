@@ -23,6 +23,7 @@ from certiseg.scores import boundary
 from certiseg.stats.conformal import enough_of
 from certiseg.truth.draw import over_images
 from certiseg.truth.scores import labelled
+from certiseg.words import confidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -203,7 +204,7 @@ def _masks(label: NDArray[np.integer], known: NDArray[np.bool_], names: Sequence
 
 def page(found: Sequence[Reached], calibration: Calibration, *, data: str) -> str:
     """The figures in Markdown."""
-    promised = found[0].promised
+    promised = confidence(calibration.settings.risk[0])
     lines = [
         f"# Sets that hold the truth: {data}",
         "",
@@ -215,7 +216,7 @@ def page(found: Sequence[Reached], calibration: Calibration, *, data: str) -> st
         "|---|---|---|---|---|",
     ]
     for each in found:
-        row, inside = each.summary(), f"at least {promised:g}" if each.multiple <= 1 else "nothing"
+        row, inside = each.summary(), f"at least {promised}" if each.multiple <= 1 else "nothing"
         lines.append(
             f"| {each.multiple:g} | {row['coverage']:.3f} | {inside} | {row['mean_set_size']:.2f} | "
             f"{row['singletons']:.1%} |"

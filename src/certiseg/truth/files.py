@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from certiseg.archive import read_archive
 from certiseg.errors import InputError
-from certiseg.hierarchy import hierarchy_from_json
+from certiseg.hierarchy import MAX_CLASSES, hierarchy_from_json
 from certiseg.images import BYTES
 from certiseg.images.values import MAX_CHANNELS, MAX_PIXELS, as_values
 from certiseg.runs.sealed import read_sealed
 from certiseg.settings import from_stored
 from certiseg.truth.answer import FORMAT_VERSION, TruthSets
 from certiseg.truth.answer import KIND as SETS
-from certiseg.truth.calibration import KIND, POSTERIORS, Calibration, require_enough
+from certiseg.truth.calibration import KIND, POSTERIORS, SEED_BITS, Calibration, require_enough
 from certiseg.truth.identity import ModelIdentity
+from certiseg.truth.scores import UNIT
 from certiseg.truth.settings import CalibrationSettings
 
 
@@ -41,14 +42,18 @@ def load_sets(path: str | Path) -> TruthSets:
         count = len(calibration.class_names)
         if packed.ndim != 3 or packed.dtype != np.uint8 or packed.shape[2] != -(-count // 8):
             raise ValueError(f"`members` of shape {packed.shape} for {count} classes")
+        if not packed.size:
+            raise ValueError("no pixel")
         if count % 8 and (packed[..., -1] & (0xFF >> count % 8)).any():
             raise ValueError(f"`members` beyond the {count} classes")
         risk, pixels = meta["level"]
         level = calibration.settings.level(risk, pixels)
         seed, fresh, key = _seed(meta["seed"]), meta["fresh"], _text(meta["image_key"])
-        if type(fresh) is not bool:
-            raise ValueError(f"a seed is fresh or not, got {fresh!r}")
-    except (KeyError, TypeError, ValueError) as error:
+        if type(fresh) is not bool or (fresh and not 0 <= seed < 2**SEED_BITS):
+            raise ValueError(
+                f"a seed of {SEED_BITS} bits that is fresh, or another one that is not, got {seed}, {fresh}"
+            )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: must hold the sets of an image, got: {error}") from None
     return TruthSets(packed, calibration, seed, fresh, key, level)
 
@@ -62,11 +67,12 @@ def calibration_from(content: Mapping[str, Any], source: str) -> Calibration:
         )
     try:
         found = _from_content(content, source)
-        same = json.loads(json.dumps(found.content())) == content
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        again = json.loads(json.dumps(found.content()))
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InputError(f"{source}: must be a whole calibration, got: {error}") from None
-    if not same:
-        raise InputError(f"{source}: must be as it was written, but its thresholds do not follow from its scores")
+    if again != content:
+        odd = next(name for name in {**again, **content} if again.get(name) != content.get(name))
+        raise InputError(f"{source}: must be as it was written, but its {odd} does not follow from the rest")
     return found
 
 
@@ -78,15 +84,18 @@ def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
     )
     identity = _identity(model)
     sizes = _sizes(content["sizes"])
-    if identity.size not in sizes or identity.channels > MAX_CHANNELS:
-        raise ValueError("the size of the model's picture must be that of an image")
+    if identity.size not in sizes or identity.channels > MAX_CHANNELS or identity.num_classes > MAX_CLASSES:
+        raise ValueError("the size of the model's picture and its classes must be those of images")
+    if settings.score == "vertex" and tree is None:
+        raise ValueError("the score vertex needs a hierarchy")
     hierarchy = None if tree is None else hierarchy_from_json(tree, source=source)
     if hierarchy is not None:
         hierarchy.require_classes(identity.class_names or identity.num_classes)
     levels, of_classes = len(settings.pixels), content["class_scores"]
-    if set(of_classes) != set(settings.classes):
-        raise ValueError("class_scores must be of the classes in its settings")
-    require_enough(len(content["scores"]), settings, {name: len(of_classes[name]) for name in settings.classes})
+    images = len(content["scores"])
+    if set(of_classes) != set(settings.classes) or any(len(rows) > images for rows in of_classes.values()):
+        raise ValueError("class_scores must be of the classes in its settings, and of its images")
+    require_enough(images, settings, {name: len(of_classes[name]) for name in settings.classes})
     return Calibration(
         settings,
         identity,
@@ -96,7 +105,7 @@ def _from_content(content: Mapping[str, Any], source: str) -> Calibration:
         {name: _scores(rows, levels) for name, rows in of_classes.items()},
         hierarchy,
         as_values(content["values"]) or BYTES,
-        _keys(content["keys"], len(content["scores"])),
+        _keys(content["keys"], images),
         sizes,
         bool(content["fresh"]),
     )
@@ -116,7 +125,7 @@ def _identity(model: Mapping[str, Any]) -> ModelIdentity:
 
 
 def _keys(keys: Any, images: int) -> tuple[str, ...]:
-    if len(set(keys)) != images or not all(isinstance(key, str) for key in keys):
+    if not len(set(keys)) == len(keys) == images or not all(isinstance(key, str) for key in keys):
         raise ValueError(f"keys must be {images} different hashes")
     return tuple(keys)
 
@@ -146,4 +155,7 @@ def _text(value: Any) -> str:
 
 
 def _scores(rows: Any, levels: int) -> NDArray[np.uint32]:
-    return np.array(rows, np.uint32).reshape(-1, levels)
+    scores = np.array(rows, np.uint32).reshape(-1, levels)
+    if scores.max(initial=0) > UNIT:
+        raise ValueError("scores must be posteriors")
+    return scores

@@ -16,6 +16,8 @@ from certiseg.threats.anchors import MOST_ANCHORS
 
 Score = Literal["posterior", "adaptive", "vertex"]
 SCORES: tuple[Score, ...] = get_args(Score)
+LARGEST = 1e6
+"""Of sigma, radius and parameters: far beyond any image."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,13 @@ class CalibrationSettings:
 
     def __post_init__(self) -> None:
         make_plain(self)
+        for name in ("sigma", "radius", "temperature", "up_to"):
+            value = getattr(self, name)
+            good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+            require(good, name, f"be a number of at most {LARGEST:g}", value)
+        require(isinstance(self.threat, Threat), "threat", "be one of certiseg.threats", self.threat)
+        named = isinstance(self.classes, tuple) and all(isinstance(name, str) for name in self.classes)
+        require(named, "classes", "be names of classes", self.classes)
         for name in ("risk", "pixels"):
             values = getattr(self, name)
             values = values if isinstance(values, tuple) else (values,)
@@ -64,7 +73,7 @@ class CalibrationSettings:
     def _require_covered(self) -> None:
         radius, moved = self.radius, self.threat.law != "none"
         require(np.isfinite(radius) and radius >= 0, "radius", "be a number >= 0", radius)
-        if radius > 0 and not self.sigma > 0:
+        if radius > 0 and not self.deviation > 0:
             raise InputError(f"radius must be 0 without pixel noise, got {radius:g}; set sigma above 0")
         if self.sigma or moved:  # ordinary conformal sets need no noise at all
             require_noise(self.sigma, "gaussian", self.threat)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from certiseg.models.segmenter import ModelLike, Segmenter
     from certiseg.truth.calibration import Calibration
 
-ENDINGS = (".truth.npz", ".json")
-"""Files of sets, and calibrations."""
+BELIEVED = "scores, hashes and sizes of the calibration images are those of the images"
 UNIT = 2**31
 _NEAR = Fraction(1, 10**9)
 """Relative distance from a whole rank within which floating point does not decide."""
@@ -46,7 +45,7 @@ def verify_truth(path: str | Path, *, model: ModelLike | None = None, image: Ima
         return Verification(str(path), (Check("file", False, str(error)),), False)
     segmenter = None if model is None else as_segmenter(model)
     checks = tuple(_checks(found, segmenter, image, notes))
-    return Verification(str(path), checks, checks[-1].name == "redraw", tuple(notes))
+    return Verification(str(path), checks, checks[-1].name == "redraw", tuple(notes), BELIEVED)
 
 
 def _checks(
@@ -58,9 +57,14 @@ def _checks(
     count = len(content["thresholds"])
     right = sum(_follows(row, content, calibration.class_names) for row in content["thresholds"])
     yield Check("thresholds", right == count, f"{right} of {count} levels follow from {calibration.images} scores")
-    notes.append("the scores of the calibration images are taken as they are stored: calibrate again to check them")
-    if content["settings"]["score"] == "vertex":
+    notes.append(
+        "scores, hashes and sizes of the calibration images are taken as they are stored: calibrate again with the "
+        "same seed and images, and compare the scores"
+    )
+    if content["settings"]["score"] == "vertex" or calibration.model.class_names is None:
         notes.append("the hierarchy is taken as it is stored, except that it is over the classes of the model")
+    if segmenter is not None:
+        yield _same_model(calibration, segmenter, notes)
     if not isinstance(found, TruthSets):
         return
     if found.role != PROMISE:
@@ -71,6 +75,16 @@ def _checks(
         notes.append("the pass was not redrawn: give the model and the image to do that")
     else:
         yield _redrawn(found, content, segmenter, image)
+
+
+def _same_model(calibration: Calibration, segmenter: Segmenter, notes: list[str]) -> Check:
+    if segmenter.name != calibration.model.name:
+        notes.append(f"the file calls the model {calibration.model.name!r}, here it is {segmenter.name!r}")
+    try:
+        calibration.require_model(segmenter)
+    except InputError as error:
+        return Check("model", False, str(error))
+    return Check("model", True, f"weights, preparation and classes are those of {calibration.model.sha256[:12]}")
 
 
 def _follows(row: Mapping[str, Any], content: Mapping[str, Any], names: tuple[str, ...]) -> bool:
@@ -127,6 +141,8 @@ def _redrawn(found: TruthSets, content: Mapping[str, Any], segmenter: Segmenter,
         return Check(name, False, str(error))
     if image_key(pixels) != found.image_key:
         return Check(name, False, "the image is not the one the sets are of")
+    if pixels.shape[:2] != found.size.shape:
+        return Check(name, False, f"the image has {pixels.shape[:2]} pixels, and there are sets for {found.size.shape}")
     noisy = noisy_image(pixels, calibration.settings, seed=found.seed, key=found.image_key)
     posterior = posterior_of(segmenter, noisy, temperature=calibration.settings.temperature).everywhere()
     level = next(row for row in content["thresholds"] if (row["risk"], row["pixels"]) == found.level)

@@ -50,9 +50,12 @@ class Calibrated:
         if self.folder is None or not (path := self.folder / f"{plain}{ENDING}").is_file():
             raise NotFound(f"{name}: no calibrated sets; write {plain}{ENDING} with `certiseg certify --calibration`")
         sets = self._sets.get((name, path.stat().st_mtime_ns), lambda: load_sets(path))
-        key = reader.summary(name).get("image_key") if is_upload(name) else reader.key(name)
+        key = reader.upload_certificate(name).votes.image_key if is_upload(name) else reader.key(name)
         if sets.image_key != key:
             raise InputError(f"{path.name}: must be of the pixels of {name}, got sets of another image")
+        first = reader.votes(name, reader.manifest.sigmas[0], reader.manifest.draws[-1])
+        if sets.size.shape != first.candidate.shape:
+            raise InputError(f"{path.name}: must have a set for every pixel of {name}, got {sets.size.shape}")
         if sets.calibration.model.sha256 != reader.manifest.model_sha256:
             raise InputError(f"{path.name}: must be of the model of the run, got sets of another one")
         if sets.class_names != reader.tree.classes:
