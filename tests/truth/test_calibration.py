@@ -357,9 +357,10 @@ def test_coverage_is_not_counted_on_the_images_of_the_calibration() -> None:
     calibration = made()
     images, labels = scenes(3, first=18)
     samples = [(str(number), *pair) for number, pair in enumerate(zip(images, labels, strict=True))]
-    with pytest.raises(cs.InputError, match="images must not be among those of the calibration, got 0"):
-        evaluate_sets(calibration, MODEL, samples)
-    assert evaluate_sets(calibration, MODEL, samples[2:])[0].images[0]["name"] == "2"
+    found = evaluate_sets(calibration, MODEL, samples)[0]
+    assert ([image["name"] for image in found.images], found.left_out) == (["2"], 2)
+    with pytest.raises(cs.InputError, match="got none with a labelled pixel, and 2 of the calibration"):
+        evaluate_sets(calibration, MODEL, samples[:2])
 
 
 def test_sets_are_laid_over_their_own_image_alone() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +69,8 @@ class Reached:
     promised: float
     images: list[dict[str, Any]] = field(default_factory=list)
     groups: dict[str, Group] = field(default_factory=dict)
+    left_out: int = 0
+    """Images of the calibration, about which nothing is promised."""
 
     @property
     def coverage(self) -> float:
@@ -78,7 +80,12 @@ class Reached:
     def summary(self) -> dict[str, Any]:
         means = {key: float(np.mean([each[key] for each in self.images])) for key in ("mean_set_size", "singletons")}
         groups = {name: group.row() for name, group in self.groups.items() if group.pixels}
-        count = {"images": len(self.images), "coverage": self.coverage, "promised": self.promised}
+        count = {
+            "images": len(self.images),
+            "left_out": self.left_out,
+            "coverage": self.coverage,
+            "promised": self.promised,
+        }
         return {"multiple": self.multiple, **count, **means, "groups": groups, "by_image": self.images}
 
 
@@ -95,7 +102,8 @@ def evaluate_sets(
     """What is reached at every multiple of what the calibration covers.
 
     For l2 a perturbation is searched by gradients against the true classes, without the noise that judges it; along a
-    threat its parameter is set. Every pass has fresh noise. keep: takes the sets of every image without attack.
+    threat its parameter is set. Every pass has fresh noise. Images of the calibration are left out.
+    keep: takes the sets of every image without attack.
     """
     settings = calibration.settings
     if any(not (np.isfinite(m) and m >= 0) for m in multiples):
@@ -103,6 +111,7 @@ def evaluate_sets(
     if max(multiples) > 0 and not (settings.radius or settings.up_to):
         raise InputError("multiples must be 0 for a calibration that covers no perturbation; calibrate with a radius")
     calibration.require_model(segmenter)
+    left_out = list[str]()
 
     def read() -> Iterator[tuple[NDArray[np.float32], str, NDArray[np.integer]]]:
         for name, image, label in samples:
@@ -110,7 +119,9 @@ def evaluate_sets(
                 raise InputError(f"labels must be given for every image, got none for {name}")
             pixels = calibration.open(image).pixels
             if image_key(pixels) in calibration.keys:
-                raise InputError(f"images must not be among those of the calibration, got {name}; leave it out")
+                left_out.append(name)
+                progress(1)
+                continue
             yield pixels, name, np.array(label)  # a copy, as in calibrate
 
     def work(pixels: NDArray[np.float32], name: str, label: NDArray[np.integer]) -> _Answered:
@@ -135,8 +146,9 @@ def evaluate_sets(
                     reached.groups.setdefault(group, Group()).add(held, sizes, where)
             progress(1)
     if not found[0].images:
-        raise InputError("images must be labelled images to evaluate, got none with a labelled pixel")
-    return found
+        of_calibration = f", and {len(left_out)} of the calibration" if left_out else ""
+        raise InputError(f"images must be labelled images to evaluate, got none with a labelled pixel{of_calibration}")
+    return [replace(reached, left_out=len(left_out)) for reached in found]
 
 
 def _image(
@@ -204,13 +216,15 @@ def _masks(label: NDArray[np.integer], known: NDArray[np.bool_], names: Sequence
 
 def page(found: Sequence[Reached], calibration: Calibration, *, data: str) -> str:
     """The figures in Markdown."""
-    promised = confidence(calibration.settings.risk[0])
+    promised, left_out = confidence(calibration.settings.risk[0]), ""
+    if found[0].left_out:
+        left_out = f" ({found[0].left_out} were, and are left out)"
     lines = [
         f"# Sets that hold the truth: {data}",
         "",
         f"Model {calibration.model.name} ({calibration.model.sha256[:12]}), {calibration.images} calibration images, "
-        f"{calibration.settings.covered}, {len(found[0].images)} images here, none of them among those. "
-        "Coverage of one calibration scatters around the promise.",
+        f"{calibration.settings.covered}, {len(found[0].images)} images here, none of them among those"
+        f"{left_out}. Coverage of one calibration scatters around the promise.",
         "",
         "| attack, in multiples of what is covered | covered images | promised | mean set size | one class |",
         "|---|---|---|---|---|",
