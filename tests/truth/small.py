@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 
 import certiseg as cs
 
@@ -41,3 +44,15 @@ def scene(seed: int) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
 def scenes(count: int, first: int = 0) -> tuple[list[NDArray[np.float32]], list[NDArray[np.uint8]]]:
     pairs = [scene(seed) for seed in range(first, first + count)]
     return [image for image, _ in pairs], [label for _, label in pairs]
+
+
+def write_pictures(root: Path, images: list[np.ndarray], labels: list[np.ndarray]) -> Path:
+    """A data set of the kind `folder`."""
+    root.mkdir(exist_ok=True)
+    (root / "classes.txt").write_text("\n".join(CLASSES))
+    for kind, arrays in (("images", images), ("labels", labels)):
+        (root / kind).mkdir()
+        for number, array in enumerate(arrays):
+            levels = (array * 255).round().astype(np.uint8) if kind == "images" else array
+            Image.fromarray(levels).save(root / kind / f"{number:02}.png")
+    return root

@@ -11,7 +11,7 @@ from PIL import Image
 
 from certiseg.cli import main
 from certiseg.truth.files import load_sets
-from tests.truth.small import CLASSES, scenes
+from tests.truth.small import CLASSES, scenes, write_pictures
 
 MODEL = ("--model", "torch:tests.truth.small:network")
 
@@ -19,16 +19,6 @@ MODEL = ("--model", "torch:tests.truth.small:network")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pictures(tmp_path_factory.mktemp("pictures"), *scenes(41))
-
-
-def write_pictures(root: Path, images: list[np.ndarray], labels: list[np.ndarray]) -> Path:
-    (root / "classes.txt").write_text("\n".join(CLASSES))
-    for kind, arrays in (("images", images), ("labels", labels)):
-        (root / kind).mkdir()
-        for number, array in enumerate(arrays):
-            levels = (array * 255).round().astype(np.uint8) if kind == "images" else array
-            Image.fromarray(levels).save(root / kind / f"{number:02}.png")
-    return root
 
 
 @pytest.fixture(scope="module")

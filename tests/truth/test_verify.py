@@ -18,7 +18,7 @@ from certiseg.truth.answer import TruthSets
 from certiseg.truth.calibration import Calibration
 from certiseg.truth.verify import verify_truth
 from certiseg.verify import Verification
-from tests.truth.small import CLASSES, TREE, network, scene, scenes
+from tests.truth.small import CLASSES, TREE, network, scene, scenes, write_pictures
 
 MODEL = network()
 DEEP = hierarchy_from_dict(
@@ -29,6 +29,11 @@ DEEP = hierarchy_from_dict(
 def made(**settings: object) -> Calibration:
     images, labels = scenes(45)
     return cs.calibrate(MODEL, images, labels, **{"risk": 0.1, "hierarchy": TREE, **settings})
+
+
+def labelled() -> list[tuple[np.ndarray, np.ndarray]]:
+    """More than the images of the calibrations, in another order."""
+    return list(zip(*scenes(60), strict=True))[::-1]
 
 
 def checked(found: TruthSets | Calibration, folder: Path, **asked: object) -> Verification:
@@ -60,6 +65,10 @@ def test_what_is_true_passes(settings: dict[str, object], tmp_path: Path) -> Non
     assert [check.name for check in outcome.checks] == ["file", "thresholds", "model", "redraw"]
     again = checked(calibration, tmp_path)
     assert again.passed
+    scored = checked(calibration, tmp_path, model=MODEL, samples=labelled())
+    assert scored.passed, scored.checks
+    assert scored.believed == ""
+    assert "scores, hashes and sizes" in again.believed
     assert any("hierarchy is taken as it is stored" in note for note in again.notes) == (
         "score" in settings and "hierarchy" in settings
     )
@@ -121,6 +130,26 @@ def test_another_name_of_the_model_is_told(tmp_path: Path) -> None:
     assert "the file calls the model 'audited', here it is 'small'" in outcome.notes
 
 
+def test_a_lie_about_the_calibration_images_is_found_by_scoring_again(tmp_path: Path) -> None:
+    honest, image = made(classes=("car",), risk=0.2), scene(200)[0]
+    lies = {
+        "scores": replace(honest, scores=honest.scores + np.uint32(2**20)),
+        "keys": replace(honest, keys=("0" * 64, *honest.keys[1:])),
+        "sizes": replace(honest, sizes=(*honest.sizes, (24, 32))),
+        "classes": replace(honest, class_scores={"car": honest.class_scores["car"] + np.uint32(1)}),
+        "data": replace(honest, data_sha256="0" * 64),
+    }
+    for name, lie in lies.items():
+        found = lie.answer(MODEL, image)
+        assert checked(found, tmp_path, model=MODEL, image=image).passed, f"{name} is believed"
+        outcome = checked(found, tmp_path, model=MODEL, image=image, samples=labelled())
+        assert [check.name for check in outcome.checks if not check.passed] == ["scores"], name
+    few = checked(honest, tmp_path, model=MODEL, samples=labelled()[:10])
+    assert "scores" in [check.name for check in few.checks if not check.passed]
+    others = [(picture, np.where(label == 3, 0, label)) for picture, label in labelled()]
+    assert not checked(honest, tmp_path, model=MODEL, samples=others).passed
+
+
 def test_thresholds_that_do_not_follow_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the checker itself: the package, which would refuse to read them, is made to believe them."""
     found = made(radius=0.169)
@@ -151,13 +180,23 @@ def test_the_command_checks_sets_and_calibrations(tmp_path: Path, capsys: pytest
     calibration.save(tmp_path / "c.json")
     asked = [str(tmp_path / name) for name in ("i.truth.npz", "c.json")]
     assert main(["verify", *asked]) == 0
-    assert (
-        "verified, as far as scores, hashes and sizes of the calibration images are those of the images"
-        in capsys.readouterr().out
-    )
+    told = capsys.readouterr().out
+    assert "i.truth.npz: verified, as far as the sets are what was drawn, and scores, hashes and sizes of" in told
+    assert "c.json: verified, as far as scores, hashes and sizes of the calibration images are theirs" in told
     redraw = ["--model", "torch:tests.truth.small:network", "--image", str(tmp_path / "i.png")]
     assert main(["verify", asked[0], *redraw]) == 0
     assert "the sets of 192 of 192 pixels are the same" in capsys.readouterr().out
+    folder = write_pictures(tmp_path / "pictures", *scenes(45))
+    on_disk = cs.calibrate(MODEL, sorted((folder / "images").iterdir()), scenes(45)[1], hierarchy=TREE)
+    on_disk.save(tmp_path / "d.json")
+    again = ["--dataset", "folder", "--root", str(folder)]
+    assert main(["verify", str(tmp_path / "d.json"), *redraw[:2], *again]) == 0
+    told = capsys.readouterr().out
+    assert "d.json: verified\n" in told
+    assert "45 of 45 calibration images have the same scores" in told
+    assert main(["verify", asked[1], *redraw[:2], *again]) == 1
+    assert main(["verify", asked[1], *again]) == 2
+    assert main(["verify", asked[1], *again[2:]]) == 2
     smaller(found).save(tmp_path / "i.truth.npz")
     assert main(["verify", asked[0], *redraw]) == 1
     assert main(["verify", asked[0], "--hierarchy", "camvid"]) == 2

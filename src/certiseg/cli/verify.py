@@ -46,7 +46,11 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--repair", action="store_true", help="set damaged images of a run back, to be drawn again")
     parser.add_argument("--model", metavar="SPEC", help="redraw the votes with this model")
     parser.add_argument("--image", metavar="FILE", help="the certified image, needed with --model")
-    parser.add_argument("--root", metavar="DIR", help="of a run: where its data set lies, needed with --model")
+    parser.add_argument("--root", metavar="DIR", help="where the data set of a run lies, needed with --model")
+    parser.add_argument(
+        "--dataset", metavar="NAME", help="of calibrated sets: score their calibration images again, which are in it"
+    )
+    parser.add_argument("--split", help="part of that data set (default: the one that is usually reported)")
     parser.add_argument(
         "--hierarchy",
         metavar="NAME|FILE",
@@ -63,10 +67,12 @@ def run(args: argparse.Namespace) -> int:
         return _verify_runs(args, folders)
     if args.repair:
         raise InputError("--repair must be given with a run folder, got certificate files")
-    if bool(args.model) != bool(args.image):
+    if args.dataset and not (args.model and all(path.endswith(OF_TRUTH) for path in args.certificates)):
+        raise InputError("--dataset must be given with --model and files of calibrated sets or calibrations alone")
+    if bool(args.model) != bool(args.image) and not args.dataset:
         raise InputError("--model and --image must be given together: redrawing needs both")
-    if args.root:
-        raise InputError("--root must be given with a run folder, got certificate files")
+    if (args.root or args.split) and not args.dataset:
+        raise InputError("--root must be given with a run folder, or with --dataset, got files alone")
     model = _model(args) if args.model else None
     outcomes = [_verified(path, model, args) for path in args.certificates]
     if args.json:
@@ -89,13 +95,20 @@ def _verified(path: str, model: Any, args: argparse.Namespace) -> Verification:
 
     if args.hierarchy:
         raise InputError("--hierarchy must be left out for calibrated sets, got it: the calibration has settled it")
-    return verify_truth(path, model=model, image=args.image)
+    if not args.dataset:
+        return verify_truth(path, model=model, image=args.image)
+    data = open_dataset(args.dataset, args.root, split=args.split)
+    with tqdm(data, unit="image", desc="score", disable=None, leave=False) as bar:
+        samples = ((sample.image, sample.label) for sample in bar)
+        return verify_truth(path, model=model, image=args.image, samples=samples)
 
 
 def _verify_runs(args: argparse.Namespace, folders: list[str]) -> int:
     from certiseg.runs.folder import RunFolder
     from certiseg.runs.verify import repair_run, verify_run
 
+    if args.dataset or args.split:
+        raise InputError("--dataset and --split must be left out for a run, which names its own")
     if len(folders) < len(args.certificates) or args.image:
         raise InputError("RUN must be given without certificate files and --image; verify those one by one")
     if args.root and not args.model:

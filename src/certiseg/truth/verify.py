@@ -7,7 +7,7 @@ pass and the readers of files with the code that made the sets; ranks, threshold
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from certiseg.hierarchy import hierarchy_from_json
 from certiseg.models.segmenter import as_segmenter
 from certiseg.noise import image_key
 from certiseg.truth.answer import TruthSets
+from certiseg.truth.calibrate import calibrate_pairs
 from certiseg.truth.draw import noisy_image, posterior_of
 from certiseg.truth.files import load_calibration, load_sets
 from certiseg.verify import Check, Verification
@@ -30,26 +31,44 @@ if TYPE_CHECKING:
     from certiseg.models.segmenter import ModelLike, Segmenter
     from certiseg.truth.calibration import Calibration
 
-BELIEVED = "scores, hashes and sizes of the calibration images are those of the images"
+Samples = Iterable[tuple["ImageLike", NDArray[np.integer[Any]] | None]]
+"""Images and labels."""
 UNIT = 2**31
 _NEAR = Fraction(1, 10**9)
 """Relative distance from a whole rank within which floating point does not decide."""
 
 
-def verify_truth(path: str | Path, *, model: ModelLike | None = None, image: ImageLike | None = None) -> Verification:
-    """Check the calibrated sets of an image, or a calibration; with the model and the image the pass is drawn again."""
+def verify_truth(
+    path: str | Path,
+    *,
+    model: ModelLike | None = None,
+    image: ImageLike | None = None,
+    samples: Samples | None = None,
+) -> Verification:
+    """Check the calibrated sets of an image, or a calibration.
+
+    With the model and the image the pass is drawn again. samples: labelled images, those of the calibration among them,
+    which are scored again.
+    """
     path, notes = Path(path), list[str]()
     try:
         found = load_sets(path) if path.suffix == ".npz" else load_calibration(path)
     except InputError as error:
         return Verification(str(path), (Check("file", False, str(error)),), False)
     segmenter = None if model is None else as_segmenter(model)
-    checks = tuple(_checks(found, segmenter, image, notes))
-    return Verification(str(path), checks, checks[-1].name == "redraw", tuple(notes), BELIEVED)
+    checks = tuple(_checks(found, segmenter, image, samples, notes))
+    done = {check.name for check in checks}
+    believed = [] if "redraw" in done or not isinstance(found, TruthSets) else ["the sets are what was drawn"]
+    believed += [] if "scores" in done else ["scores, hashes and sizes of the calibration images are theirs"]
+    return Verification(str(path), checks, "redraw" in done, tuple(notes), ", and ".join(believed))
 
 
 def _checks(
-    found: TruthSets | Calibration, segmenter: Segmenter | None, image: ImageLike | None, notes: list[str]
+    found: TruthSets | Calibration,
+    segmenter: Segmenter | None,
+    image: ImageLike | None,
+    samples: Samples | None,
+    notes: list[str],
 ) -> Iterator[Check]:
     yield Check("file", True, "every byte matches its recorded SHA-256")
     calibration = found.calibration if isinstance(found, TruthSets) else found
@@ -57,21 +76,24 @@ def _checks(
     count = len(content["thresholds"])
     right = sum(_follows(row, content, calibration.class_names) for row in content["thresholds"])
     yield Check("thresholds", right == count, f"{right} of {count} levels follow from {calibration.images} scores")
-    notes.append(
-        "scores, hashes and sizes of the calibration images are taken as they are stored: calibrate again with the "
-        "same seed and images, and compare the scores"
-    )
-    if content["settings"]["score"] == "vertex" or calibration.model.class_names is None:
-        notes.append("the hierarchy is taken as it is stored, except that it is over the classes of the model")
     if segmenter is not None:
         yield _same_model(calibration, segmenter, notes)
+    if segmenter is not None and samples is not None:
+        yield _scored_again(calibration, segmenter, samples)
+    else:
+        notes.append(
+            "scores, hashes and sizes of the calibration images are taken as they are stored: give the model and the "
+            "data set to score them again"
+        )
+    if content["settings"]["score"] == "vertex" or calibration.model.class_names is None:
+        notes.append("the hierarchy is taken as it is stored, except that it is over the classes of the model")
     if not isinstance(found, TruthSets):
         return
     if found.role != PROMISE:
         notes.append(f"these sets are {found.role}, not a promise; their claim says why")
     elif calibration.settings.sigma or calibration.settings.up_to:
         notes.append("that nobody knew the seed before the image was fixed is taken as it is stored")
-    if segmenter is None:
+    if segmenter is None or image is None:
         notes.append("the pass was not redrawn: give the model and the image to do that")
     else:
         yield _redrawn(found, content, segmenter, image)
@@ -85,6 +107,31 @@ def _same_model(calibration: Calibration, segmenter: Segmenter, notes: list[str]
     except InputError as error:
         return Check("model", False, str(error))
     return Check("model", True, f"weights, preparation and classes are those of {calibration.model.sha256[:12]}")
+
+
+def _scored_again(calibration: Calibration, segmenter: Segmenter, samples: Samples) -> Check:
+    """Score the calibration images again from the seed, and compare what the calibration says of them."""
+    name = "scores"
+    opened = ((calibration.open(image), label) for image, label in samples)
+    pairs = ((picture, label) for picture, label in opened if image_key(picture.pixels) in calibration.keys)
+    try:
+        again = calibrate_pairs(
+            segmenter, pairs, calibration.settings, seed=calibration.seed, hierarchy=calibration.hierarchy
+        )
+    except InputError as error:
+        return Check(name, False, str(error))
+    stored, found = (dict(zip(made.keys, made.scores.tolist(), strict=True)) for made in (calibration, again))
+    same = sum(found.get(key) == scores for key, scores in stored.items())
+    rest = all(
+        of(calibration) == of(again)
+        for of in (
+            lambda made: made.sizes,
+            lambda made: made.data_sha256,
+            lambda made: {name: sorted(scores.tolist()) for name, scores in made.class_scores.items()},
+        )
+    )
+    told = f"{same} of {len(stored)} calibration images have the same scores"
+    return Check(name, rest and same == len(stored), told if rest else f"{told}; labels, sizes or classes are others")
 
 
 def _follows(row: Mapping[str, Any], content: Mapping[str, Any], names: tuple[str, ...]) -> bool:
@@ -129,11 +176,9 @@ def _threshold(scores: list[list[int]], place: int, miss: Fraction) -> set[int]:
     return {ordered[rank - 1] for rank in ranks if rank >= 1}
 
 
-def _redrawn(found: TruthSets, content: Mapping[str, Any], segmenter: Segmenter, image: ImageLike | None) -> Check:
+def _redrawn(found: TruthSets, content: Mapping[str, Any], segmenter: Segmenter, image: ImageLike) -> Check:
     """Compare every set with one of a pass that is drawn again from the seed."""
     calibration, name = found.calibration, "redraw"
-    if image is None:
-        return Check(name, False, "the image is needed to draw the pass again")
     try:
         calibration.require_model(segmenter)
         pixels = calibration.open(image).pixels
