@@ -15,10 +15,8 @@ from certiseg.cli.options import channel_numbers
 from certiseg.datasets import open_dataset
 from certiseg.errors import InputError
 from certiseg.images import open_image, shown
-from certiseg.noise import require_image
 from certiseg.render.colours import Colours
 from certiseg.runs.settings import parse_setting
-from certiseg.truth.files import load_sets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,6 +150,8 @@ def _of_file(args: argparse.Namespace, path: Path) -> str:
         if getattr(args, name):
             raise InputError(f"--{name} must be given with a run folder, got a certificate file")
     if path.name.endswith(".truth.npz"):
+        from certiseg.truth.files import load_sets
+
         return sets_report(load_sets(path), path.name.removesuffix(".truth.npz"), image=args.image, show=args.show)
     name = path.name.removesuffix(".npz").removesuffix(".certificate")
     certificate = load_certificate(path)
@@ -200,5 +200,7 @@ def _photographs(folder: RunFolder, root: str | None) -> Callable[[str], Any]:
 
 def _shown(picture: Picture, key: str | None, what: str, channels: Sequence[int] = ()) -> NDArray[np.uint8]:
     """The picture as it is shown, where its pixels are those that were certified."""
+    from certiseg.noise import require_image
+
     require_image(picture.pixels, key, what)
     return shown(picture, channels)
