@@ -121,7 +121,9 @@ def write_outputs(folder: Path, stem: str, overlay: Image, found: TruthSets, sum
 
 
 def _line(summary: dict[str, Any]) -> str:
-    kind = "a promise about the truth" if summary["promise"] == "about the truth" else f"promise: {summary['promise']}"
+    kind = (
+        "a promise about the truth" if summary["promise"] == "about the truth" else f"no promise, {summary['promise']}"
+    )
     return (
         f"{summary['image']}: {summary['mean_set_size']:.2f} classes in a set on average, one class at "
         f"{summary['singletons']:.1%} of the pixels, in {summary['seconds']:.1f} s ({kind})"

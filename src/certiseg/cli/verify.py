@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--repair", action="store_true", help="set damaged images of a run back, to be drawn again")
     parser.add_argument("--model", metavar="SPEC", help="redraw the votes with this model")
     parser.add_argument("--image", metavar="FILE", help="the certified image, needed with --model")
-    parser.add_argument("--root", metavar="DIR", help="where the data set of a run lies, needed with --model")
+    parser.add_argument("--root", metavar="DIR", help="where the data set of a run, or --dataset, lies")
     parser.add_argument(
         "--dataset", metavar="NAME", help="of calibrated sets: score their calibration images again, which are in it"
     )

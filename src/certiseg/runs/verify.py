@@ -281,34 +281,30 @@ def _verified(path: Path, votes: Votes | None, hierarchy: str | None) -> Certifi
 
 
 def _uploads(folder: RunFolder, hierarchy: str | None) -> Iterator[Problem]:
-    """Certificates of images dropped onto the page: they pass their checks, and are of the run's model and tree."""
+    """What is wrong with the images dropped onto the page: their certificates, their summaries and their bounds."""
     for path in sorted((folder.path / UPLOADED).glob("*.certificate.npz")):
+        noted, bounds = (path.with_name(path.name.replace(".certificate.npz", end)) for end in (".json", ".bounds.npz"))
+        file = path  # the one that is looked at
         try:
             certificate = _verified(path, None, hierarchy)
             require_of_run(folder.manifest, certificate, str(path))
-            _require_beside(path, certificate)
+            file, summary = noted, read_summary(noted)
+            told = summary.get("image_key"), summary.get("abstain")
+            same = told == (certificate.votes.image_key, certificate.abstain_rate)
+            _require(same, noted, "tell the image and the abstentions of its certificate")
+            file = bounds
+            for check in verify(bounds).checks if bounds.is_file() else ():
+                _require(check.passed, bounds, f"pass its checks ({check.name})")
         except InputError as error:
-            yield Problem(str(error), path=path)
+            yield Problem(str(error), path=file)
 
 
-def _require_beside(path: Path, certificate: Certificate) -> None:
-    """The summary of an upload is that of its certificate, and its bounds pass their checks."""
-    noted = path.with_name(path.name.replace(".certificate.npz", ".json"))
-    summary = parse_summary(noted)
-    same = (summary.get("image_key"), summary.get("abstain")) == (certificate.votes.image_key, certificate.abstain_rate)
-    _require(same, noted, "tell the image and the abstentions of its certificate")
-    bounds = path.with_name(path.name.replace(".certificate.npz", ".bounds.npz"))
-    if bounds.is_file():
-        failed = [check for check in verify(bounds).checks if not check.passed]
-        _require(not failed, bounds, f"pass its checks ({failed[0].name})" if failed else "")
-
-
-def parse_summary(path: Path) -> dict[str, Any]:
-    """What was noted about an upload."""
+def read_summary(path: Path) -> dict[str, Any]:
+    """What was noted about an image that was dropped onto the page."""
     try:
         return dict(parse_json(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: must be the summary of an upload, got: {error}") from None
+        raise InputError(f"{path}: must be the summary of a dropped image, got: {error}; drop it again") from None
 
 
 def strays_of(folder: RunFolder) -> Iterator[Problem]:

@@ -107,7 +107,8 @@ class TruthSets:
         return {
             "format_version": FORMAT_VERSION,
             "method": "truth",
-            "promise": "about the truth" if self.role == PROMISE else f"none: {self.role}",
+            "role": self.role,
+            "promise": "about the truth" if self.role == PROMISE else "none",
             "size": list(self.size.shape),
             "risk": self.level[0],
             "pixels": self.level[1],

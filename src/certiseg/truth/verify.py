@@ -1,7 +1,8 @@
 """The independent checker of calibrated sets: thresholds from the scores, and the sets from one pass drawn again.
 
 This file restates section 13 of docs/design.md with SciPy's distributions and plain sorting. It shares the noise, the
-pass and the readers of files with the code that made the sets; ranks, thresholds, scores and sets are its own.
+pass and the readers of files with the code that made the sets; ranks, thresholds and sets are its own. Where calibration
+images are scored again, it is by the code that scored them: that finds other images and numbers, not an error in it.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ def _checks(
     if content["settings"]["score"] == "vertex" or calibration.model.class_names is None:
         notes.append("the hierarchy is taken as it is stored, except that it is over the classes of the model")
     if not isinstance(found, TruthSets):
+        if image is not None:
+            notes.append("the image was not used: a calibration is of no single one")
         return
     if found.role != PROMISE:
         notes.append(f"these sets are {found.role}, not a promise; their claim says why")

@@ -72,11 +72,8 @@ class Pictures:
 
     def _open(self, name: str) -> Picture:
         if is_upload(name):
-            path, votes = (
-                self.reader.inside(self.reader.uploaded_image(name)),
-                self.reader.upload_certificate(name).votes,
-            )
-            return _certified(votes, path, f"{name}: its file")
+            path = self.reader.inside(self.reader.uploaded_image(name))
+            return _certified(self.reader.upload_certificate(name).votes, path, f"{name}: its file")
         if isinstance(self.dataset, str):
             raise NotFound(f"{name}: its photograph must be in the data set, but {self.missing}")
         if name not in self.dataset.names:

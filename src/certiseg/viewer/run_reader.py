@@ -22,6 +22,7 @@ from certiseg.runs.folder import UPLOADED, RunFolder
 from certiseg.runs.identity import require_of_run
 from certiseg.runs.manifest import Manifest
 from certiseg.runs.table import UNCERTIFIED
+from certiseg.runs.verify import read_summary
 from certiseg.viewer.cache import BoundedCache
 from certiseg.votes import Votes
 
@@ -161,10 +162,7 @@ class RunReader:
 
     def summary(self, name: str) -> dict[str, Any]:
         """What was noted about an upload."""
-        try:
-            return dict(parse_json(self.inside(self.upload_path(name, ".json")).read_text("utf-8")))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{name}: must have its summary, got: {error}; drop the image again") from None
+        return read_summary(self.inside(self.upload_path(name, ".json")))
 
 
 def is_upload(name: str) -> bool:
