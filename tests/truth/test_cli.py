@@ -56,7 +56,10 @@ def test_sets_pictures_and_summaries_are_written(
     with Image.open(tmp_path / "40.sizes.png") as picture:
         assert picture.height == 12
     assert run("certify", image, "--calibration", calibration, *MODEL, "--seed", 3, "--out", tmp_path, "--json") == 0
-    assert not json.loads(capsys.readouterr().out)[0]["fresh"]
+    summary = json.loads(capsys.readouterr().out)[0]
+    assert (summary["fresh"], summary["role"], summary["promise"]) == (False, "exploration", "none")
+    assert run("certify", image, "--calibration", calibration, *MODEL, "--seed", 3, "--out", tmp_path) == 0
+    assert "(exploration, not a promise)" in capsys.readouterr().out
 
 
 def test_what_the_calibration_settles_is_refused_beside_it(

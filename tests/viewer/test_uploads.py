@@ -132,7 +132,9 @@ def test_a_foreign_certificate_among_the_uploads_is_refused_and_found(client, ru
     summary = noted.read_text()
     for key in ("image_key", "abstain"):
         noted.write_text(json.dumps({**json.loads(summary), key: 0}))
-        assert "tell the image and the abstentions" in verify_run(run).problems[0].what
+        problem = verify_run(run).problems[0]
+        assert "tell the image and the abstentions" in problem.what
+        assert problem.path == noted, "repair takes away no certificate for it"
     noted.write_text(summary)
     assert verify_run(run).passed
     other = Image.fromarray(255 - np.asarray(Image.open(io.BytesIO(picture()))))

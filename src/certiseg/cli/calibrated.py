@@ -19,6 +19,7 @@ from certiseg.images.values import values_words
 from certiseg.render.figures import figure_bytes
 from certiseg.runs.names import file_name
 from certiseg.runs.sealed import write_sealed
+from certiseg.words import PROMISE
 
 if TYPE_CHECKING:
     import argparse
@@ -121,9 +122,7 @@ def write_outputs(folder: Path, stem: str, overlay: Image, found: TruthSets, sum
 
 
 def _line(summary: dict[str, Any]) -> str:
-    kind = (
-        "a promise about the truth" if summary["promise"] == "about the truth" else f"no promise, {summary['promise']}"
-    )
+    kind = "a promise about the truth" if summary["role"] == PROMISE else f"{summary['role']}, not a promise"
     return (
         f"{summary['image']}: {summary['mean_set_size']:.2f} classes in a set on average, one class at "
         f"{summary['singletons']:.1%} of the pixels, in {summary['seconds']:.1f} s ({kind})"

@@ -1,8 +1,8 @@
 """The independent checker of calibrated sets: thresholds from the scores, and the sets from one pass drawn again.
 
 This file restates section 13 of docs/design.md with SciPy's distributions and plain sorting. It shares the noise, the
-pass and the readers of files with the code that made the sets; ranks, thresholds and sets are its own. Where calibration
-images are scored again, it is by the code that scored them: that finds other images and numbers, not an error in it.
+pass and the readers of files with the code that made the sets; ranks, thresholds and sets are its own. Calibration
+images are scored again by the code that scored them: that finds other images and numbers, not an error in it.
 """
 
 from __future__ import annotations
