@@ -5,6 +5,7 @@ import copy
 import torch
 from torch import nn
 
+from certiseg.models.compact import compact
 from certiseg.training.precision import Depthwise, prepare_bfloat16
 
 
@@ -35,3 +36,14 @@ def test_a_prepared_network_keeps_its_answers_and_its_copies_have_weights_of_the
         other[0].weight.zero_()
         assert not other(images).any()
         assert quick(images).equal(plain(images))
+
+
+def test_every_depthwise_layer_of_compact_is_prepared() -> None:
+    network = compact()
+    prepare_bfloat16(network)
+    assert not [
+        name
+        for name, layer in network.named_modules()
+        if getattr(layer, "groups", 1) > 1 and type(layer) is not Depthwise
+    ]
+    assert any(type(layer) is Depthwise for layer in network.modules())

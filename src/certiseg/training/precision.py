@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from certiseg.models.layers import Convolution
+
 
 class _Product(torch.autograd.Function):
     """A convolution with one kernel per channel whose gradient is taken in 32 bits.
@@ -32,7 +34,7 @@ class _Product(torch.autograd.Function):
         return of_x.to(x.dtype), of_weight.to(weight.dtype), None
 
 
-class Depthwise(nn.Conv2d):
+class Depthwise(Convolution):
     """A convolution with one kernel per channel; under autocast it learns as fast as in 32 bits."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -45,5 +47,5 @@ class Depthwise(nn.Conv2d):
 def prepare_bfloat16(network: nn.Module) -> None:
     """Turn the depthwise convolutions of a network into ones that learn fast in bfloat16; weights stay as they are."""
     for layer in network.modules():
-        if type(layer) is nn.Conv2d and layer.groups == layer.in_channels > 1 and layer.bias is None:
+        if type(layer) in (nn.Conv2d, Convolution) and layer.groups == layer.in_channels > 1 and layer.bias is None:
             layer.__class__ = Depthwise
