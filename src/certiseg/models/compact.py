@@ -2,7 +2,8 @@
 
 The encoder is EfficientNet-Lite1 (Tan and Le 2019; features at 1/4, 1/8, 1/16 and 1/32), a feature pyramid leads back
 to 1/4. Every image is first brought to mean 0 and one contrast, so uniform fog, haze, darkness and loss of contrast,
-which only move and shrink its values, change nothing but rounding.
+which only move and shrink its values, change nothing but rounding. Then the same layers look at it twice: as it is, and
+at half the size, where means of four values have half the noise and every cell sees twice as far.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ STAGES = (
 )
 TAPS = (1, 2, 4, 6)
 """The stages whose output the pyramid uses: the last ones at 1/4, 1/8, 1/16 and 1/32."""
+
+COARSE_SHARE = 1 / 3
+"""What the look at half the size counts for in the logits."""
+COARSE_SIDE = 22
+"""The least side the layers can look at; smaller halves are filled up."""
 
 
 class ConvNorm(nn.Sequential):
@@ -136,9 +142,14 @@ class Pyramid(nn.Module):
 
 
 class Compact(nn.Module):
-    """(B, 3, H, W) images in [0, 1] (noisy ones may leave it) -> (B, classes, ~H/4, ~W/4) logits, H and W >= 32."""
+    """(B, 3, H, W) images in [0, 1] (noisy ones may leave it) -> (B, classes, ~H/4, ~W/4) logits, H and W >= 32.
+
+    It learns from one look at the image and answers after two.
+    """
 
     reentrant = True  # nothing is kept between calls
+    coarse_share: Tensor
+    """Part of the weights: a file for one look alone describes another function and is refused."""
 
     def __init__(self, num_classes: int = NUM_CLASSES, *, dropout: float = 0.1) -> None:
         super().__init__()
@@ -147,6 +158,7 @@ class Compact(nn.Module):
         self.pyramid = Pyramid([STAGES[tap][4] for tap in TAPS], PYRAMID)
         self.dropout = nn.Dropout2d(dropout)
         self.head = Convolution(PYRAMID, num_classes, 1)
+        self.register_buffer("coarse_share", torch.tensor(COARSE_SHARE))
 
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[-1] < MIN_SIDE or images.shape[-2] < MIN_SIDE:
@@ -154,7 +166,15 @@ class Compact(nn.Module):
                 f"image must be at least {MIN_SIDE}x{MIN_SIDE} for compact, "
                 f"got {images.shape[-1]}x{images.shape[-2]}; enlarge it"
             )
-        logits: Tensor = self.head(self.dropout(self.pyramid(self.encoder(normalised(images)))))
+        images = normalised(images)
+        fine = self._look(images)
+        if self.training:
+            return fine
+        coarse = _resize(self._look(_halved(images)), fine)
+        return fine + self.coarse_share * (coarse - fine)
+
+    def _look(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.dropout(self.pyramid(self.encoder(images))))
         return logits
 
 
@@ -177,6 +197,18 @@ def load_compact() -> Compact:
     network = compact()
     load_weights(network, WEIGHTS)
     return network.eval()
+
+
+def _halved(images: Tensor) -> Tensor:
+    """Means of 2x2 values, filled up with zeros to COARSE_SIDE."""
+    half = F.avg_pool2d(images, 2, ceil_mode=True, count_include_pad=False)
+    return F.pad(half, (0, _lack(half.shape[-1]), 0, _lack(half.shape[-2])))
+
+
+def _lack(side: int) -> int:
+    """How much a side is too short; while a graph for any size is traced, sides are tensors."""
+    lack: Any = COARSE_SIDE - side
+    return lack.clamp(min=0) if isinstance(lack, Tensor) else torch.sym_max(lack, 0)
 
 
 def _resize(x: Tensor, like: Tensor) -> Tensor:
