@@ -2,16 +2,30 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 
 from certiseg.errors import InputError
 from certiseg.hierarchy import load_hierarchy
 from certiseg.models import compact as module
-from certiseg.models.compact import CONTRAST, WEIGHTS, ConvNorm, Encoder, compact, load_compact, normalised
+from certiseg.models.compact import (
+    COARSE_SHARE,
+    CONTRAST,
+    WEIGHTS,
+    ConvNorm,
+    Encoder,
+    compact,
+    load_compact,
+    normalised,
+)
+from certiseg.models.export import onnx_of
 from certiseg.models.layers import POINT, Convolution
+from certiseg.models.weight_files import load_weights
 
 
 @pytest.mark.parametrize("size", [(32, 32), (33, 47), (63, 64), (61, 130)])
@@ -20,6 +34,50 @@ def test_any_size_gives_logits_at_about_a_quarter(size: tuple[int, int]) -> None
     with torch.inference_mode():
         logits = network(torch.rand(2, 3, *size))
     assert logits.shape == (2, 7, *((side // 2 + 1) // 2 for side in size))
+
+
+def test_the_answer_is_that_of_two_looks() -> None:
+    network = load_compact()
+    images = torch.rand(1, 3, 70, 99)
+    small = torch.nn.functional.avg_pool2d(normalised(images), 2, ceil_mode=True, count_include_pad=False)
+    with torch.no_grad():
+        both = network(images)
+        fine, coarse = network._look(normalised(images)), network._look(small)
+        network.coarse_share.zero_()
+        torch.testing.assert_close(network(images), fine)
+    larger = torch.nn.functional.interpolate(coarse, fine.shape[-2:], mode="bilinear", align_corners=False)
+    torch.testing.assert_close(both, (1 - COARSE_SHARE) * fine + COARSE_SHARE * larger, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(both, fine, atol=1e-3)
+
+
+def test_it_learns_from_one_look() -> None:
+    network = compact(5, dropout=0).train()
+    images = torch.rand(2, 3, 64, 96)
+    torch.testing.assert_close(network(images), network._look(normalised(images)))
+
+
+def test_weights_for_one_look_are_refused(tmp_path: Path) -> None:
+    state = {name: value.contiguous() for name, value in compact().state_dict().items() if name != "coarse_share"}
+    save_file(state, tmp_path / "one.safetensors")
+    with pytest.raises(InputError, match="coarse_share"):
+        load_weights(compact(), tmp_path / "one.safetensors")
+
+
+@pytest.mark.parametrize("size", [(32, 32), (33, 47), (45, 32), (97, 130)])
+def test_one_graph_serves_any_size(size: tuple[int, int], any_size: tuple[torch.nn.Module, Any]) -> None:
+    network, session = any_size
+    image = torch.rand(1, 3, *size)
+    with torch.inference_mode():
+        wanted = network(image).numpy()
+    np.testing.assert_allclose(session.run(None, {"image": image.numpy()})[0], wanted, atol=2e-4)
+
+
+@pytest.fixture(scope="module")
+def any_size() -> tuple[torch.nn.Module, Any]:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    network = load_compact()
+    content = onnx_of(network, torch.rand(1, 3, 96, 128), "compact", any_size=True)
+    return network, onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
 
 
 def test_features_of_the_encoder() -> None:
@@ -121,7 +179,7 @@ def test_no_convolution_takes_the_slow_loop_on_one_thread() -> None:
         large, small = (_operations(network, picture) for picture in (image, image[..., :96, :96]))
     finally:
         torch.set_num_threads(before)
-    assert "aten::mkldnn_convolution" in large
+    assert "mkldnn::_convolution_pointwise" in large
     assert not [name for name in large if "slow" in name]
     assert "aten::slow_conv_dilated2d" not in small, "the slowest of all"
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from certiseg.errors import InputError
-from certiseg.models.layers import Convolution
+from certiseg.models.layers import Convolution, convolve
 from certiseg.models.weight_files import load_weights
 
 NUM_CLASSES = 31
@@ -76,11 +76,7 @@ class ConvNorm(nn.Sequential):
         if norm.training:
             learning: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
             return learning
-        x = self[0](x) if self.later else x
-        scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
-        kernel, bias = conv.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
-        y = conv._conv_forward(x, kernel, bias)
-        return F.relu6(y, inplace=True) if self.relu else y
+        return convolve(self[0](x) if self.later else x, conv, norm, relu6=self.relu)
 
 
 class Bottleneck(nn.Module):
@@ -147,7 +143,7 @@ class Compact(nn.Module):
     It learns from one look at the image and answers after two.
     """
 
-    reentrant = True  # nothing is kept between calls
+    reentrant = True  # nothing that a call changes is kept for the next
     coarse_share: Tensor
     """Part of the weights: a file for one look alone describes another function and is refused."""
 
