@@ -201,10 +201,10 @@ def _halved(images: Tensor) -> Tensor:
     return F.pad(half, (0, _lack(half.shape[-1]), 0, _lack(half.shape[-2])))
 
 
-def _lack(side: int) -> int:
+def _lack(side: Any) -> Any:
     """How much a side is too short; while a graph for any size is traced, sides are tensors."""
-    lack: Any = COARSE_SIDE - side
-    return lack.clamp(min=0) if isinstance(lack, Tensor) else torch.sym_max(lack, 0)
+    lack = COARSE_SIDE - side
+    return lack.clamp(min=0) if isinstance(lack, Tensor) else torch.sym_max(lack, 0)  # type: ignore[no-untyped-call]
 
 
 def _resize(x: Tensor, like: Tensor) -> Tensor:

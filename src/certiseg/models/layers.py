@@ -83,7 +83,7 @@ def _kept(conv: Convolution, norm: nn.BatchNorm2d, x: Tensor) -> tuple[Tensor, T
 
 
 def _keeps_kernels(x: Tensor) -> bool:
-    plain = x.device.type == "cpu" and x.dtype == torch.float32 and torch.backends.mkldnn.is_available()
-    if not plain or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
+    plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    if not plain or torch.is_grad_enabled() or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     return not (torch.jit.is_tracing() or torch.compiler.is_compiling())  # type: ignore[attr-defined, no-untyped-call]

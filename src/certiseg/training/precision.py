@@ -47,5 +47,7 @@ class Depthwise(Convolution):
 def prepare_bfloat16(network: nn.Module) -> None:
     """Turn the depthwise convolutions of a network into ones that learn fast in bfloat16; weights stay as they are."""
     for layer in network.modules():
-        if type(layer) in (nn.Conv2d, Convolution) and layer.groups == layer.in_channels > 1 and layer.bias is None:
+        if not isinstance(layer, nn.Conv2d) or type(layer) not in (nn.Conv2d, Convolution):
+            continue
+        if layer.groups == layer.in_channels > 1 and layer.bias is None:
             layer.__class__ = Depthwise
