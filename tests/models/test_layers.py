@@ -90,8 +90,22 @@ def test_kernels_are_kept_for_few_shapes_and_as_long_as_their_layer() -> None:
     with torch.inference_mode():
         for width in range(10, 20):
             convolve(torch.randn(1, 8, 12, width), conv, norm, relu6=True)
-    assert [shape[-1] for shape in layers._KEPT[conv]] == [16, 17, 18, 19]
+    assert [place[-1] for place in layers._KEPT[conv]] == [16, 17, 18, 19]
     kept = len(layers._KEPT)
     del conv
     gc.collect()
     assert len(layers._KEPT) == kept - 1
+
+
+@needs_onednn
+def test_every_number_of_threads_has_kernels_of_its_own() -> None:
+    conv, norm = make()
+    x, before = torch.randn(1, 8, 12, 16), torch.get_num_threads()
+    try:
+        with torch.inference_mode():
+            for threads in (1, 2):
+                torch.set_num_threads(threads)
+                convolve(x, conv, norm, relu6=True)
+    finally:
+        torch.set_num_threads(before)
+    assert [place[0] for place in layers._KEPT[conv]] == [1, 2]

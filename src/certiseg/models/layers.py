@@ -59,27 +59,27 @@ def _merged(conv: Convolution, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
     return conv.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
 
 
-_State = tuple[tuple[int, ...], ...]
-_KEPT: WeakKeyDictionary[nn.Module, dict[tuple[int, ...], tuple[_State, Tensor, Tensor]]] = WeakKeyDictionary()
-_SHAPES = 4
-"""Shapes of inputs for which a kernel is kept: its order suits one shape and makes others slow."""
+_Numbers = tuple[int, ...]
+_KEPT: WeakKeyDictionary[nn.Module, dict[_Numbers, tuple[list[_Numbers], Tensor, Tensor]]] = WeakKeyDictionary()
+_PLACES = 4
+"""Numbers of threads with shapes of inputs for which a kernel is kept: its order suits one and makes others slow."""
 
 
 def _kept(conv: Convolution, norm: nn.BatchNorm2d, x: Tensor) -> tuple[Tensor, Tensor]:
     """The merged kernel in oneDNN's order, made again when one of the weights has changed."""
     sources: Any = (conv.weight, norm.weight, norm.bias, norm.running_mean, norm.running_var)
-    state, shape = tuple((source.data_ptr(), source._version) for source in sources), tuple(x.shape)
+    state: list[_Numbers] = [(source.data_ptr(), source._version) for source in sources]
+    place = (torch.get_num_threads(), *x.shape)
     kept = _KEPT.setdefault(conv, {})
-    found = kept.get(shape)
+    found = kept.get(place)
     if found is None or found[0] != state:
         kernel, bias = _merged(conv, norm)
-        place = (conv.padding, conv.stride, conv.dilation, conv.groups)
-        packed = torch.ops.mkldnn._reorder_convolution_weight(kernel, *place, list(shape))
-        found = (state, packed, bias)
-        for old in list(kept)[: max(0, len(kept) + 1 - _SHAPES)]:
+        shape = (conv.padding, conv.stride, conv.dilation, conv.groups)
+        packed: Tensor = torch.ops.mkldnn._reorder_convolution_weight(kernel, *shape, list(x.shape))
+        for old in list(kept)[: max(0, len(kept) + 1 - _PLACES)]:
             kept.pop(old, None)
-        kept[shape] = found
-    return found[1:]
+        found = kept[place] = state, packed, bias
+    return found[1], found[2]
 
 
 def _keeps_kernels(x: Tensor) -> bool:
