@@ -112,7 +112,9 @@ train-compact: $(RUNS)/encoder.safetensors  ## the recipe of the shipped weights
 		--out $(RUNS)/mean.safetensors
 	$(TRAIN) $(COMPACT) $(FRAMES) --out $(RUNS)/3 --init $(RUNS)/mean.safetensors --seed 3 --epochs 3 --lr 0.0001 \
 		--also comma10k:0.12:$(SHARED)/comma10k --recolour 0.4
-	@echo "weights: $(RUNS)/3/best.safetensors"
+	$(BIN)/python -m experiments.second_look $(RUNS)/3/best.safetensors $(RUNS)/compact.safetensors \
+		--share 0.2 --of "dynamic obstacle" "street furniture"
+	@echo "weights: $(RUNS)/compact.safetensors"
 
 train-denoiser: setup  ## the recipe of the shipped denoiser; needs ../shared, resumable
 	mkdir -p runs

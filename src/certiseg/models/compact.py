@@ -42,7 +42,7 @@ TAPS = (1, 2, 4, 6)
 """The stages whose output the pyramid uses: the last ones at 1/4, 1/8, 1/16 and 1/32."""
 
 COARSE_SHARE = 1 / 3
-"""What the look at half the size counts for in the logits."""
+"""What the look at half the size counts for in the logits, where the weights say nothing else of a class."""
 COARSE_SIDE = 22
 """The least side the layers can look at; smaller halves are filled up."""
 
@@ -145,7 +145,7 @@ class Compact(nn.Module):
 
     reentrant = True  # nothing that a call changes is kept for the next
     coarse_share: Tensor
-    """Part of the weights: a file for one look alone describes another function and is refused."""
+    """(classes,) what the second look counts for. Part of the weights: files for one look are refused."""
 
     def __init__(self, num_classes: int = NUM_CLASSES, *, dropout: float = 0.1) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class Compact(nn.Module):
         self.pyramid = Pyramid([STAGES[tap][4] for tap in TAPS], PYRAMID)
         self.dropout = nn.Dropout2d(dropout)
         self.head = Convolution(PYRAMID, num_classes, 1)
-        self.register_buffer("coarse_share", torch.tensor(COARSE_SHARE))
+        self.register_buffer("coarse_share", torch.full((num_classes,), COARSE_SHARE))
 
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[-1] < MIN_SIDE or images.shape[-2] < MIN_SIDE:
@@ -167,7 +167,7 @@ class Compact(nn.Module):
         if self.training:
             return fine
         coarse = _resize(self._look(_halved(images)), fine)
-        return fine + self.coarse_share * (coarse - fine)
+        return fine + self.coarse_share[:, None, None] * (coarse - fine)
 
     def _look(self, images: Tensor) -> Tensor:
         logits: Tensor = self.head(self.dropout(self.pyramid(self.encoder(images))))
