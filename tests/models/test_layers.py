@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from certiseg.models import layers
 from certiseg.models.layers import Convolution, convolve
 
-needs_onednn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
+needs_onednn = pytest.mark.skipif(not layers._ONEDNN, reason="torch was built without oneDNN")
 
 
 def make(**settings: int) -> tuple[Convolution, nn.BatchNorm2d]:
@@ -109,3 +109,14 @@ def test_every_number_of_threads_has_kernels_of_its_own() -> None:
     finally:
         torch.set_num_threads(before)
     assert [place[0] for place in layers._KEPT[conv]] == [1, 2]
+
+
+def test_weights_that_cannot_tell_of_a_change_are_not_kept() -> None:
+    with torch.inference_mode():
+        conv, norm = make()
+        x = torch.randn(1, 8, 12, 16)
+        convolve(x, conv, norm, relu6=False)
+        norm.bias.add_(1)
+        found = convolve(x, conv, norm, relu6=False)
+        torch.testing.assert_close(found, plain(x, conv, norm, relu6=False), atol=1e-5, rtol=1e-4)
+    assert conv not in layers._KEPT

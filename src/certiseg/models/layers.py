@@ -35,39 +35,41 @@ def _is_small(input: Tensor) -> bool:
     return len(input) == 1 and input.numel() <= SMALL
 
 
-def convolve(x: Tensor, conv: Convolution, norm: nn.BatchNorm2d, *, relu6: bool) -> Tensor:
-    """A convolution, BatchNorm that no longer learns and ReLU6 (if asked) in one step.
-
-    Where no gradient is asked for, the kernels are merged once and kept in oneDNN's own order, which torch would
-    otherwise make anew for every call: `compact` then takes four fifths of the time on two threads.
-    """
-    if not _keeps_kernels(x) or conv.weight.is_inference():  # such weights cannot tell that they have changed
-        kernel, bias = _merged(conv, norm)
-        y = conv._conv_forward(x, kernel, bias)
-        return F.relu6(y, inplace=True) if relu6 else y
-    kernel, bias = _kept(conv, norm, x)
-    shape = (conv.padding, conv.stride, conv.dilation, conv.groups)
-    then: Any = ("hardtanh", [0.0, 6.0], "") if relu6 else ("none", [], "")
-    found: Tensor = torch.ops.mkldnn._convolution_pointwise(x, kernel, bias, *shape, *then)
-    return found
-
-
-def _merged(conv: Convolution, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
-    return conv.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
-
-
+_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_reorder_convolution_weight")  # type: ignore[no-untyped-call]
 _Numbers = tuple[int, ...]
 _KEPT: WeakKeyDictionary[nn.Module, dict[_Numbers, tuple[list[_Numbers], Tensor, Tensor]]] = WeakKeyDictionary()
 _PLACES = 4
 """Numbers of threads with shapes of inputs for which a kernel is kept: its order suits one and makes others slow."""
 
 
-def _kept(conv: Convolution, norm: nn.BatchNorm2d, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The merged kernel in oneDNN's order, made again when one of the weights has changed."""
+def convolve(x: Tensor, conv: Convolution, norm: nn.BatchNorm2d, *, relu6: bool) -> Tensor:
+    """A convolution, BatchNorm that no longer learns and ReLU6 (if asked) in one step.
+
+    Where no gradient is asked for, the kernels are merged once and kept in oneDNN's own order, into which torch would
+    otherwise bring them anew for every call: `compact` then takes four fifths of the time on two threads.
+    """
+    kept = _kept(x, conv, norm) if _may_keep(x) else None
+    if kept is None:
+        y = conv._conv_forward(x, *_merged(conv, norm))
+        return F.relu6(y, inplace=True) if relu6 else y
+    shape = (conv.padding, conv.stride, conv.dilation, conv.groups)
+    then: Any = ("hardtanh", [0.0, 6.0], "") if relu6 else ("none", [], "")
+    found: Tensor = torch.ops.mkldnn._convolution_pointwise(x, *kept, *shape, *then)
+    return found
+
+
+def _may_keep(x: Tensor) -> bool:
+    plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    if not (_ONEDNN and plain) or torch.is_grad_enabled():
+        return False
+    return not (torch.jit.is_tracing() or torch.compiler.is_compiling())  # type: ignore[attr-defined, no-untyped-call]
+
+
+def _kept(x: Tensor, conv: Convolution, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor] | None:
+    """Kernel in oneDNN's order and bias, made again when a weight has changed; None where weights cannot tell that."""
     sources: Any = (conv.weight, norm.weight, norm.bias, norm.running_mean, norm.running_var)
+    if any(source.is_inference() for source in sources):
+        return None
     state: list[_Numbers] = [(source.data_ptr(), source._version) for source in sources]
     place = (torch.get_num_threads(), *x.shape)
     kept = _KEPT.setdefault(conv, {})
@@ -82,8 +84,8 @@ def _kept(conv: Convolution, norm: nn.BatchNorm2d, x: Tensor) -> tuple[Tensor, T
     return found[1], found[2]
 
 
-def _keeps_kernels(x: Tensor) -> bool:
-    plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-    if not plain or torch.is_grad_enabled() or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return False
-    return not (torch.jit.is_tracing() or torch.compiler.is_compiling())  # type: ignore[attr-defined, no-untyped-call]
+def _merged(conv: Convolution, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
+    return conv.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
