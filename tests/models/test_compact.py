@@ -22,7 +22,7 @@ from certiseg.models.compact import (
     load_compact,
     normalised,
 )
-from certiseg.models.export import onnx_of
+from certiseg.models.export import _traced
 from certiseg.models.layers import POINT, Convolution
 from certiseg.models.weight_files import load_weights
 
@@ -39,7 +39,7 @@ def test_the_answer_is_that_of_two_looks() -> None:
     network = load_compact()
     images = torch.rand(1, 3, 70, 99)
     share = network.coarse_share[:, None, None].clone()
-    small = torch.nn.functional.avg_pool2d(normalised(images), 2, ceil_mode=True, count_include_pad=False)
+    small = torch.nn.functional.avg_pool2d(normalised(images), 2, ceil_mode=True)
     with torch.no_grad():
         both = network(images)
         fine, coarse = network._look(normalised(images)), network._look(small)
@@ -76,7 +76,7 @@ def test_one_graph_serves_any_size(size: tuple[int, int], any_size: tuple[torch.
 def any_size() -> tuple[torch.nn.Module, Any]:
     onnxruntime = pytest.importorskip("onnxruntime")
     network = load_compact()
-    content = onnx_of(network, torch.rand(1, 3, 96, 128), "compact", any_size=True)
+    content = _traced(network, torch.rand(1, 3, 96, 128), any_size=True)
     return network, onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
 
 

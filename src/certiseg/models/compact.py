@@ -197,7 +197,7 @@ def load_compact() -> Compact:
 
 def _halved(images: Tensor) -> Tensor:
     """Means of 2x2 values, filled up with zeros to COARSE_SIDE."""
-    half = F.avg_pool2d(images, 2, ceil_mode=True, count_include_pad=False)
+    half = F.avg_pool2d(images, 2, ceil_mode=True)
     return F.pad(half, (0, _lack(half.shape[-1]), 0, _lack(half.shape[-2])))
 
 
