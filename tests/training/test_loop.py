@@ -122,8 +122,8 @@ def test_start_from_another_head(discs: Path, tmp_path: Path) -> None:
     trained, network = compact(5), compact(3)
     save_weights(tmp_path / "five.safetensors", trained, classes=("a",) * 5, half=True)
     fitted, fresh = start_from(network, tmp_path / "five.safetensors")
-    assert fresh == ["head.bias", "head.weight"]
-    assert fitted == len(network.state_dict()) - 2
+    assert fresh == ["coarse_share", "head.bias", "head.weight"]
+    assert fitted == len(network.state_dict()) - 3
     own, given = network.state_dict(), trained.state_dict()
     assert torch.equal(own["pyramid.mix.0.0.weight"], given["pyramid.mix.0.0.weight"].half().float())
     assert torch.equal(own["encoder.stem.2.running_var"], given["encoder.stem.2.running_var"])
