@@ -42,7 +42,7 @@ def test_the_answer_is_that_of_two_looks() -> None:
     small = torch.nn.functional.avg_pool2d(normalised(images), 2, ceil_mode=True)
     with torch.no_grad():
         both = network(images)
-        fine, coarse = network._look(normalised(images)), network._look(small)
+        fine, coarse = (network.head(network._look(seen)) for seen in (normalised(images), small))
         network.coarse_share.zero_()
         torch.testing.assert_close(network(images), fine)
     larger = torch.nn.functional.interpolate(coarse, fine.shape[-2:], mode="bilinear", align_corners=False)
@@ -53,7 +53,7 @@ def test_the_answer_is_that_of_two_looks() -> None:
 def test_it_learns_from_one_look() -> None:
     network = compact(5, dropout=0).train()
     images = torch.rand(2, 3, 64, 96)
-    torch.testing.assert_close(network(images), network._look(normalised(images)))
+    torch.testing.assert_close(network(images), network.head(network._look(normalised(images))))
 
 
 def test_weights_for_one_look_are_refused(tmp_path: Path) -> None:

@@ -163,15 +163,21 @@ class Compact(nn.Module):
                 f"got {images.shape[-1]}x{images.shape[-2]}; enlarge it"
             )
         images = normalised(images)
-        fine = self._look(images)
+        near = self._look(images)
         if self.training:
-            return fine
-        coarse = _resize(self._look(_halved(images)), fine)
-        return fine + self.coarse_share[:, None, None] * (coarse - fine)
+            learning: Tensor = self.head(near)
+            return learning
+        fine = self._part(near, 1 - self.coarse_share)
+        return fine + _resize(self._part(self._look(_halved(images)), self.coarse_share), fine)
 
     def _look(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.dropout(self.pyramid(self.encoder(images))))
-        return logits
+        features: Tensor = self.dropout(self.pyramid(self.encoder(images)))
+        return features
+
+    def _part(self, features: Tensor, share: Tensor) -> Tensor:
+        """The logits times the share of each class."""
+        assert self.head.bias is not None
+        return self.head._conv_forward(features, self.head.weight * share[:, None, None, None], self.head.bias * share)
 
 
 def normalised(images: Tensor) -> Tensor:
